@@ -55,7 +55,8 @@ type AttachHandle struct {
 	Handle uint32 `json:"handle"`
 }
 
-var errAttach = errors.New("malformed request: want a size, so many bytes of JSON with stream and field, and the content")
+var errAttach = errors.New(
+	"malformed request: want a size, so many bytes of JSON with stream and field, and the content")
 
 // ParseAttach decodes the request of attach. Content shares memory with b.
 func ParseAttach(b []byte) (Attach, error) {
@@ -120,7 +121,8 @@ func AppendAttachPart(b []byte, handle, flags uint32, content []byte) []byte {
 
 // HoldsFiles reports whether a property holds files.
 func (p Property) HoldsFiles() bool {
-	return p.Format == FileFormat && slices.ContainsFunc(p.Types, func(t string) bool { return t == "object" || t == "array" })
+	return p.Format == FileFormat &&
+		slices.ContainsFunc(p.Types, func(t string) bool { return t == "object" || t == "array" })
 }
 
 // FileFields returns the properties of a stream that hold files, nil if there are none.

@@ -38,15 +38,15 @@ var fileStat = abi.FileStat{Kind: abi.FileRegular, Inode: 77, Links: 1, Size: 12
 var fileSamples = map[string]appender{
 	"open": abi.FileOpenRequest{Mount: 2, Flags: abi.FileRead | abi.FileSync, Ahead: abi.FileBlock, Path: "a/ü"},
 	"path": abi.FilePathRequest{Mount: 1, Path: "a/b"}, "stat": abi.FileStatRequest{Mount: 1, Path: "x"},
-	"handle": abi.FileHandleRequest{Handle: 9}, "read": abi.FileReadRequest{Handle: 3, Offset: 1 << 40, Length: abi.MaxFileChunk},
+	"handle":     abi.FileHandleRequest{Handle: 9},
+	"read":       abi.FileReadRequest{Handle: 3, Offset: 1 << 40, Length: abi.MaxFileChunk},
 	"write":      abi.FileWriteRequest{Handle: 3, AtEnd: true, Offset: 7, Data: []byte("data")},
 	"readdir":    abi.FileReadDirRequest{Handle: 3, Rewind: true},
 	"rename":     abi.FileRenameRequest{Mount: 1, From: "old", To: "new/name"},
 	"truncate":   abi.FileTruncateRequest{Handle: 4, Size: 10},
 	"times":      abi.FileTimesRequest{Mount: 1, SetAtime: true, Atime: 5, Mtime: -6, Path: "p"},
-	"open-reply": abi.FileOpenReply{Handle: 1, Stat: fileStat, Content: []byte("hello")},
-	"stat-reply": fileStat, "written": abi.FileWriteReply{Count: 4, Size: 99},
-	"page": abi.FilePage{End: true, Entries: []abi.FileEntry{
+	"open-reply": abi.FileOpenReply{Handle: 1, Stat: fileStat, Content: []byte("hello")}, "stat-reply": fileStat,
+	"written": abi.FileWriteReply{Count: 4, Size: 99}, "page": abi.FilePage{End: true, Entries: []abi.FileEntry{
 		{Kind: abi.FileFolder, Inode: 5, Name: "dir"}, {Kind: abi.FileSpecial, Inode: 6, Name: "\xff odd"},
 	}},
 }
@@ -142,9 +142,10 @@ func TestFileDetail(t *testing.T) {
 // stored fuzz seeds; a change of them is a change to look at.
 func TestFileNumbersAreFrozen(t *testing.T) {
 	got := []int{
-		int(abi.FileExists), int(abi.FileNotEmpty), int(abi.FileNotDirectory), int(abi.FileIsDirectory), int(abi.FileLoop), int(abi.FileBadHandle),
-		int(abi.FileRead), int(abi.FileWrite), int(abi.FileCreate), int(abi.FileExclusive), int(abi.FileTruncate), int(abi.FileDirectory), int(abi.FileNoFollow), int(abi.FileSync),
-		int(abi.FileRegular), int(abi.FileFolder), int(abi.FileSymlink), int(abi.FileSpecial),
+		int(abi.FileExists), int(abi.FileNotEmpty), int(abi.FileNotDirectory), int(abi.FileIsDirectory), int(abi.FileLoop),
+		int(abi.FileBadHandle), int(abi.FileRead), int(abi.FileWrite), int(abi.FileCreate), int(abi.FileExclusive),
+		int(abi.FileTruncate), int(abi.FileDirectory), int(abi.FileNoFollow), int(abi.FileSync), int(abi.FileRegular),
+		int(abi.FileFolder), int(abi.FileSymlink), int(abi.FileSpecial),
 	}
 	want := []int{1, 2, 3, 4, 5, 6, 1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 3, 4}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -61,7 +61,8 @@ const (
 	FrameTrailing FrameFault = 9 // bytes after the last record
 )
 
-var frameFaultNames = [...]string{"none", "header", "magic", "version", "flags", "count", "record", "key", "data", "trailing"}
+var frameFaultNames = [...]string{"none", "header", "magic", "version", "flags", "count", "record",
+	"key", "data", "trailing"}
 
 // String returns the name that abi/testdata uses, such as "trailing".
 func (f FrameFault) String() string {

@@ -243,7 +243,8 @@ func FuzzFrameRecords(f *testing.F) {
 			} else if full {
 				continue
 			}
-			want = append(want, recordVector{uint8(rec.Op), uint8(rec.KeyKind), rec.Stream, strconv.FormatInt(rec.EmittedAt, 10), string(rec.Key), string(rec.Data)})
+			want = append(want, recordVector{uint8(rec.Op), uint8(rec.KeyKind), rec.Stream, strconv.FormatInt(rec.EmittedAt, 10),
+				string(rec.Key), string(rec.Data)})
 		}
 		got, err := readFrame(w.Finish(), func(*abi.FrameRecord) {})
 		if err != nil || len(got) != len(want) || len(want) > 0 && !cmp.Equal(want, got) {

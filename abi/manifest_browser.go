@@ -43,7 +43,8 @@ const (
 )
 
 // actionVerbs are the verbs that act; only they can be declared.
-var actionVerbs = []string{"navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "upload"}
+var actionVerbs = []string{"navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust",
+	"scroll", "hover", "upload"}
 
 var actionCategories = []string{"Navigation", "Input", "Selection", "Gesture", "ControlAdjustment"}
 

@@ -50,8 +50,9 @@ const (
 
 // oauthReserved are the parameters that the host sets itself.
 var oauthReserved = []string{
-	"audience", "assertion", "client_assertion", "client_assertion_type", "client_id", "client_secret", "code", "code_challenge", "code_challenge_method",
-	"code_verifier", "device_code", "grant_type", "password", "redirect_uri", "refresh_token", "request", "request_uri", "response_mode", "response_type", "scope", "state", "username",
+	"audience", "assertion", "client_assertion", "client_assertion_type", "client_id", "client_secret", "code",
+	"code_challenge", "code_challenge_method", "code_verifier", "device_code", "grant_type", "password", "redirect_uri",
+	"refresh_token", "request", "request_uri", "response_mode", "response_type", "scope", "state", "username",
 }
 
 func (r *manifestReader) oauth(a at) *OAuth {
@@ -133,8 +134,10 @@ func (r *manifestReader) endpoint(a at, required bool) string {
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || !plainHost(u) || u.User != nil || u.Opaque != "" || u.Fragment != "" || u.RawQuery != "" || u.ForceQuery || !plainPath("/"+strings.TrimPrefix(strings.TrimSuffix(u.EscapedPath(), "/"), "/")):
-		r.fail(a, "oauth_url_invalid", "an absolute URL, its host in lower case and ASCII, without user, query, fragment, dots and escapes")
+	case err != nil || !plainHost(u) || u.User != nil || u.Opaque != "" || u.Fragment != "" || u.RawQuery != "" ||
+		u.ForceQuery || !plainPath("/"+strings.TrimPrefix(strings.TrimSuffix(u.EscapedPath(), "/"), "/")):
+		r.fail(a, "oauth_url_invalid",
+			"an absolute URL, its host in lower case and ASCII, without user, query, fragment, dots and escapes")
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLocal(u.Hostname())):
 		r.fail(a, "oauth_url_insecure", "an https URL, or http of 127.0.0.1, [::1] or localhost")
 	}
@@ -189,7 +192,8 @@ func (r *manifestReader) oauthSecrets(b *SluiceBlock, list at) {
 		}
 		for n, d := range f.Destinations {
 			if f.OAuth.reached(d) {
-				r.fail(at{strictjson.Value{}, fmt.Sprintf("%s/destinations/%d", a.path, n)}, "oauth_destination", "an origin in lower case and ASCII, with a path_prefix below which no URL of oauth is")
+				r.fail(at{strictjson.Value{}, fmt.Sprintf("%s/destinations/%d", a.path, n)}, "oauth_destination",
+					"an origin in lower case and ASCII, with a path_prefix below which no URL of oauth is")
 			}
 		}
 		if name := f.OAuth.ClientIDFrom; name != "" && !b.Settings.text(name) {
@@ -207,12 +211,14 @@ func (r *manifestReader) clientSecret(b *SluiceBlock, name string, a at) {
 	case i < 0 || b.Secrets[i].OAuth != nil:
 		r.fail(a, "oauth_secret_unknown", "the name of another secret, without oauth")
 	case b.Secrets[i].Delivery == "plain" || len(b.Secrets[i].Destinations) > 0 || len(b.Secrets[i].Env) > 0:
-		r.fail(a, "oauth_secret_shared", "the name of a secret without destinations and env that is not plain: only the host uses it")
+		r.fail(a, "oauth_secret_shared",
+			"the name of a secret without destinations and env that is not plain: only the host uses it")
 	}
 }
 
 func (s *Settings) text(name string) bool {
-	return s != nil && slices.ContainsFunc(s.Properties, func(p Setting) bool { return p.Name == name && p.Type == "string" })
+	return s != nil && slices.ContainsFunc(s.Properties,
+		func(p Setting) bool { return p.Name == name && p.Type == "string" })
 }
 
 // Endpoints returns the URLs to which the host sends token requests.
@@ -292,7 +298,8 @@ func (t SessionToken) Place() string {
 
 // Same reports whether t and o are the same place, whatever their Placements.
 func (t SessionToken) Same(o SessionToken) bool {
-	return t.Name == o.Name && t.Origin == o.Origin && t.PathPrefix == o.PathPrefix && t.Pointer == o.Pointer && t.Header == o.Header && t.Cookie == o.Cookie
+	return t.Name == o.Name && t.Origin == o.Origin && t.PathPrefix == o.PathPrefix && t.Pointer == o.Pointer &&
+		t.Header == o.Header && t.Cookie == o.Cookie
 }
 
 // maxTokens bounds the session tokens of a manifest.
@@ -309,12 +316,14 @@ func (r *manifestReader) sessionTokens(b *SluiceBlock, a at) {
 			return
 		}
 		t := SessionToken{
-			Name: r.text(i.member("name"), 64, true), Origin: r.text(i.member("origin"), 512, true), PathPrefix: r.text(i.member("path_prefix"), 512, true),
-			Pointer: r.text(i.member("pointer"), 512, false), Header: r.text(i.member("header"), 64, false), Cookie: r.text(i.member("cookie"), 64, false),
+			Name: r.text(i.member("name"), 64, true), Origin: r.text(i.member("origin"), 512, true),
+			PathPrefix: r.text(i.member("path_prefix"), 512, true), Pointer: r.text(i.member("pointer"), 512, false),
+			Header: r.text(i.member("header"), 64, false), Cookie: r.text(i.member("cookie"), 64, false),
 			Placements: r.texts(i.member("placements"), 16),
 		}
 		if !isFieldName(t.Name) || strings.Contains(t.Name, ".") || names[t.Name] {
-			r.fail(i.member("name"), "session_token_name_invalid", "^[A-Za-z0-9_-]{1,64}$, and no name of another token or secret")
+			r.fail(i.member("name"), "session_token_name_invalid",
+				"^[A-Za-z0-9_-]{1,64}$, and no name of another token or secret")
 		}
 		names[t.Name] = true
 		if t.Origin != OwnerOrigin && !strings.HasPrefix(t.Origin, "https://") && !strings.HasPrefix(t.Origin, "http://") {
@@ -359,14 +368,16 @@ func (r *manifestReader) tokenPlace(t SessionToken, a at) {
 
 // tokenlessHeaders are headers that a session token cannot be taken from: they frame the
 // answer, or no guest sees them.
-var tokenlessHeaders = []string{"set-cookie", "set-cookie2", "location", "content-type", "content-length", "content-encoding", "transfer-encoding", "connection",
+var tokenlessHeaders = []string{"set-cookie", "set-cookie2", "location", "content-type", "content-length",
+	"content-encoding", "transfer-encoding", "connection",
 	"content-range", "trailer", "upgrade"}
 
 // isToken reports whether s is a token of RFC 9110 section 5.6.2, the form of header and
 // cookie names.
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') &&
+			strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
 			return false
 		}
 	}

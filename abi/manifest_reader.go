@@ -29,7 +29,8 @@ func (e *ManifestError) Error() string {
 // in Raw and otherwise ignored. The error is a *ManifestError.
 func ReadManifest(src []byte) (*Manifest, error) {
 	if len(src) > MaxManifestBytes {
-		return nil, &ManifestError{"", "manifest_too_large", fmt.Sprintf("at most %d bytes, have %d", MaxManifestBytes, len(src))}
+		return nil, &ManifestError{"", "manifest_too_large",
+			fmt.Sprintf("at most %d bytes, have %d", MaxManifestBytes, len(src))}
 	}
 	root, err := strictjson.Parse(src, strictjson.ParseOptions{})
 	if err != nil {

@@ -55,7 +55,8 @@ func TestManifest(t *testing.T) {
 		t.Error(diff)
 	}
 	s := m.Stream("messages")
-	if s.ResourceField != "folder" || s.ConsentTimeField != "sent_at" || !s.Incremental || !cmp.Equal(s.PrimaryKey, []string{"id"}) {
+	if s.ResourceField != "folder" || s.ConsentTimeField != "sent_at" || !s.Incremental ||
+		!cmp.Equal(s.PrimaryKey, []string{"id"}) {
 		t.Errorf("messages %+v", s)
 	}
 	if p := m.Stream("reactions").PrimaryKey; !cmp.Equal(p, []string{"id"}) {
@@ -82,8 +83,8 @@ func TestManifest(t *testing.T) {
 func manifestWith(t *testing.T, member, value string) []byte {
 	t.Helper()
 	m := map[string]json.RawMessage{
-		"protocol_version": []byte(`"0.1.0"`), "connector_id": []byte(`"c"`), "version": []byte(`"1"`), "display_name": []byte(`"C"`),
-		"streams": []byte(`[` + spec("a", "") + `]`),
+		"protocol_version": []byte(`"0.1.0"`), "connector_id": []byte(`"c"`), "version": []byte(`"1"`),
+		"display_name": []byte(`"C"`), "streams": []byte(`[` + spec("a", "") + `]`),
 	}
 	if value == "" {
 		delete(m, member)
@@ -102,7 +103,8 @@ func spec(name, more string) string {
 	if more != "" {
 		more = "," + more
 	}
-	return fmt.Sprintf(`{"name":%q,"semantics":"append_only","primary_key":"id","schema":{"type":"object","properties":{"id":{},"t":{"type":"string","format":"date"}}}%s}`, name, more)
+	return fmt.Sprintf(
+		`{"name":%q,"semantics":"append_only","primary_key":"id","schema":{"type":"object","properties":{"id":{},"t":{"type":"string","format":"date"}}}%s}`, name, more)
 }
 
 // Each refusal names the rule and the member.
@@ -126,12 +128,18 @@ func TestManifestRefused(t *testing.T) {
 
 		{"runtime_requirements", `[]`, "object_expected", "/runtime_requirements"},
 		{"runtime_requirements", `{"bindings":[]}`, "object_expected", "/runtime_requirements/bindings"},
-		{"runtime_requirements", `{"bindings":{"network":null}}`, "object_expected", "/runtime_requirements/bindings/network"},
-		{"runtime_requirements", `{"bindings":{"network":{"required":"yes"}}}`, "flag_expected", "/runtime_requirements/bindings/network/required"},
-		{"runtime_requirements", `{"bindings":{"network":{"hosts":["a",7]}}}`, "text_expected", "/runtime_requirements/bindings/network/hosts/1"},
-		{"runtime_requirements", `{"bindings":{"filesystem":{"mounts":[{"name":"tmp"}]}}}`, "mount_name_invalid", "/runtime_requirements/bindings/filesystem/mounts/0/name"},
-		{"runtime_requirements", `{"bindings":{"filesystem":{"mounts":[{"name":"a"},{"name":"a"}]}}}`, "mount_duplicate", "/runtime_requirements/bindings/filesystem/mounts/1/name"},
-		{"runtime_requirements", `{"bindings":{"filesystem":{"mounts":[{"name":"a","mode":"wr"}]}}}`, "value_unknown", "/runtime_requirements/bindings/filesystem/mounts/0/mode"},
+		{"runtime_requirements", `{"bindings":{"network":null}}`, "object_expected",
+			"/runtime_requirements/bindings/network"},
+		{"runtime_requirements", `{"bindings":{"network":{"required":"yes"}}}`, "flag_expected",
+			"/runtime_requirements/bindings/network/required"},
+		{"runtime_requirements", `{"bindings":{"network":{"hosts":["a",7]}}}`, "text_expected",
+			"/runtime_requirements/bindings/network/hosts/1"},
+		{"runtime_requirements", `{"bindings":{"filesystem":{"mounts":[{"name":"tmp"}]}}}`, "mount_name_invalid",
+			"/runtime_requirements/bindings/filesystem/mounts/0/name"},
+		{"runtime_requirements", `{"bindings":{"filesystem":{"mounts":[{"name":"a"},{"name":"a"}]}}}`, "mount_duplicate",
+			"/runtime_requirements/bindings/filesystem/mounts/1/name"},
+		{"runtime_requirements", `{"bindings":{"filesystem":{"mounts":[{"name":"a","mode":"wr"}]}}}`, "value_unknown",
+			"/runtime_requirements/bindings/filesystem/mounts/0/mode"},
 		{"runtime_requirements", `{"bindings":{"a/b~c":7}}`, "object_expected", "/runtime_requirements/bindings/a~1b~0c"},
 
 		{"capabilities", `{"human_interaction":["telepathy"]}`, "value_unknown", "/capabilities/human_interaction/0"},
@@ -167,10 +175,12 @@ func TestManifestRefused(t *testing.T) {
 		{"streams", "[" + spec("a", "") + "," + spec("a", "") + "]", "stream_duplicate", "/streams/1/name"},
 		{"streams", raw(`"name":"a","semantics":"append_only","primary_key":"id"`), "object_expected", "/streams/0/schema"},
 		{"streams", raw(`"name":"a","semantics":"append_only","primary_key":"id","schema":{"type":"array","properties":{"id":{}}}`), "value_unknown", "/streams/0/schema/type"},
-		{"streams", raw(`"name":"a","semantics":"append_only","primary_key":"id","schema":{"type":"object"}`), "object_expected", "/streams/0/schema/properties"},
+		{"streams", raw(`"name":"a","semantics":"append_only","primary_key":"id","schema":{"type":"object"}`),
+			"object_expected", "/streams/0/schema/properties"},
 		{"streams", raw(`"name":"a","semantics":"append_only","primary_key":"x","schema":{"type":"object","properties":{"id":{}}}`), "primary_key_unknown", "/streams/0/primary_key"},
 		{"streams", raw(`"name":"a","semantics":"append_only","primary_key":[],"schema":{"type":"object","properties":{"id":{}}}`), "primary_key_empty", "/streams/0/primary_key"},
-		{"streams", raw(`"name":"a","semantics":"append_only","schema":{"type":"object","properties":{"id":{}}}`), "text_expected", "/streams/0/primary_key"},
+		{"streams", raw(`"name":"a","semantics":"append_only","schema":{"type":"object","properties":{"id":{}}}`),
+			"text_expected", "/streams/0/primary_key"},
 		{"streams", raw(`"name":"a","semantics":"sometimes","primary_key":"id","schema":{"type":"object","properties":{"id":{}}}`), "value_unknown", "/streams/0/semantics"},
 		{"streams", stream(`"consent_time_field":"nothing"`), "consent_time_unknown", "/streams/0/consent_time_field"},
 		{"streams", stream(`"consent_time_field":"id"`), "consent_time_type", "/streams/0/consent_time_field"},
@@ -183,13 +193,17 @@ func TestManifestRefused(t *testing.T) {
 		{"sluice", `{"node_id":"No"}`, "node_id_invalid", "/sluice/node_id"},
 		{"sluice", `{"budgets":{"total_ms":0}}`, "budget_invalid", "/sluice/budgets/total_ms"},
 		{"sluice", `{"budgets":{"total_ms":"1s"}}`, "budget_invalid", "/sluice/budgets/total_ms"},
-		{"sluice", `{"settings":{"properties":{"a":{"type":"secret"}}}}`, "value_unknown", "/sluice/settings/properties/a/type"},
+		{"sluice", `{"settings":{"properties":{"a":{"type":"secret"}}}}`, "value_unknown",
+			"/sluice/settings/properties/a/type"},
 		{"sluice", `{"settings":{"properties":{"a":{}}}}`, "value_unknown", "/sluice/settings/properties/a/type"},
-		{"sluice", `{"settings":{"properties":{"a":{"type":"json","env":["path"]}}}}`, "env_name_invalid", "/sluice/settings/properties/a/env"},
-		{"sluice", `{"settings":{"properties":{"a":{"type":"json","env":["TZ"]}}}}`, "env_name_invalid", "/sluice/settings/properties/a/env"},
+		{"sluice", `{"settings":{"properties":{"a":{"type":"json","env":["path"]}}}}`, "env_name_invalid",
+			"/sluice/settings/properties/a/env"},
+		{"sluice", `{"settings":{"properties":{"a":{"type":"json","env":["TZ"]}}}}`, "env_name_invalid",
+			"/sluice/settings/properties/a/env"},
 		{"sluice", `{"secrets":[{"name":"a b"}]}`, "secret_name_invalid", "/sluice/secrets/0/name"},
 		{"sluice", `{"secrets":[{"name":"a","delivery":"loud"}]}`, "value_unknown", "/sluice/secrets/0/delivery"},
-		{"sluice", `{"secrets":[{"name":"a","destinations":[{}]}]}`, "text_expected", "/sluice/secrets/0/destinations/0/origin"},
+		{"sluice", `{"secrets":[{"name":"a","destinations":[{}]}]}`, "text_expected",
+			"/sluice/secrets/0/destinations/0/origin"},
 		{"sluice", `{"interaction_fields":{"otp.code":"sealed"}}`, "object_expected", "/sluice/interaction_fields/otp.code"},
 		{"sluice", `{}`, "", ""},
 	} {
@@ -221,8 +235,10 @@ func TestBrowserBindingRefused(t *testing.T) {
 		{`{"actions":[{"name":"a","verb":"wait","action_type":"side_effect"}]}`, "value_unknown", "/actions/0/verb"},
 		{`{"actions":[{"name":"a","verb":"click"}]}`, "value_unknown", "/actions/0/action_type"},
 		{`{"actions":[{"name":"a","verb":"click","action_type":"none"}]}`, "value_unknown", "/actions/0/action_type"},
-		{`{"actions":[{"name":"a","verb":"click","action_type":"side_effect","idempotent":"no"}]}`, "flag_expected", "/actions/0/idempotent"},
-		{`{"actions":[{"name":"a","verb":"click","action_type":"side_effect","category":"Magic"}]}`, "value_unknown", "/actions/0/category"},
+		{`{"actions":[{"name":"a","verb":"click","action_type":"side_effect","idempotent":"no"}]}`, "flag_expected",
+			"/actions/0/idempotent"},
+		{`{"actions":[{"name":"a","verb":"click","action_type":"side_effect","category":"Magic"}]}`, "value_unknown",
+			"/actions/0/category"},
 		{`{"actions":[{"name":"a","verb":"click","action_type":"side_effect"},{"name":"a","verb":"type","action_type":"local_state"}]}`, "action_duplicate", "/actions/1/name"},
 		{`{"hosts":7}`, "", ""},
 	} {
@@ -246,8 +262,8 @@ func TestBrowserBinding(t *testing.T) {
 	}
 	once := false
 	want := abi.Binding{Required: true, Browser: &abi.BrowserRequest{
-		Profile: "Work-1", Uploads: true, Downloads: true, Popups: abi.PopupDeny, CookieHandoff: []string{"api.shop.example"}, MaxActions: 30,
-		Actions: []abi.DeclaredAction{
+		Profile: "Work-1", Uploads: true, Downloads: true, Popups: abi.PopupDeny,
+		CookieHandoff: []string{"api.shop.example"}, MaxActions: 30, Actions: []abi.DeclaredAction{
 			{Name: "cart.add", Verb: "click", ActionType: "local_state", Idempotent: &once, Category: "Selection"},
 			{Name: "save", Verb: "press", ActionType: "side_effect"},
 		},
@@ -261,7 +277,8 @@ func TestBrowserBinding(t *testing.T) {
 	if diff := cmp.Diff(abi.Binding{Browser: &abi.BrowserRequest{}}, m.Bindings[abi.BindingBrowser]); diff != "" {
 		t.Error(diff)
 	}
-	for name, ok := range map[string]bool{"a": true, "A_b-9": true, "": false, "a.b": false, "a/b": false, "a ": false, "é": false,
+	for name, ok := range map[string]bool{"a": true, "A_b-9": true, "": false, "a.b": false, "a/b": false,
+		"a ": false, "é": false,
 		strings.Repeat("a", 64): true, strings.Repeat("a", 65): false} {
 		if abi.IsProfileName(name) != ok {
 			t.Errorf("profile %q: %v", name, !ok)
@@ -311,30 +328,49 @@ func TestDependencies(t *testing.T) {
 		name, rule, path string
 		streams          []string
 	}{
-		{"state_stream is a number", "dependency_malformed", "/streams/1/state_stream", []string{plain("a"), state("b", `7`)}},
+		{"state_stream is a number", "dependency_malformed", "/streams/1/state_stream",
+			[]string{plain("a"), state("b", `7`)}},
 		{"state_stream is blank", "dependency_malformed", "/streams/1/state_stream", []string{plain("a"), state("b", `" "`)}},
-		{"parent_streams is a text", "dependency_malformed", "/streams/1/parent_streams", []string{plain("a"), detail("b", `"a"`)}},
-		{"parent_streams has a number", "dependency_malformed", "/streams/1/parent_streams", []string{plain("a"), detail("b", `["a",7]`)}},
-		{"parent_streams has a blank", "dependency_malformed", "/streams/1/parent_streams", []string{plain("a"), detail("b", `["a",""]`)}},
-		{"both", "dependency_both_declared", "/streams/1/parent_streams", []string{plain("a"), spec("b", `"state_stream":"a","parent_streams":["a"],"coverage_strategy":"checkpoint_window"`)}},
-		{"both, one empty", "dependency_both_declared", "/streams/1/parent_streams", []string{plain("a"), spec("b", `"state_stream":"a","parent_streams":[],"coverage_strategy":"checkpoint_window"`)}},
+		{"parent_streams is a text", "dependency_malformed", "/streams/1/parent_streams",
+			[]string{plain("a"), detail("b", `"a"`)}},
+		{"parent_streams has a number", "dependency_malformed", "/streams/1/parent_streams",
+			[]string{plain("a"), detail("b", `["a",7]`)}},
+		{"parent_streams has a blank", "dependency_malformed", "/streams/1/parent_streams",
+			[]string{plain("a"), detail("b", `["a",""]`)}},
+		{"both", "dependency_both_declared", "/streams/1/parent_streams",
+			[]string{plain("a"), spec("b",
+				`"state_stream":"a","parent_streams":["a"],"coverage_strategy":"checkpoint_window"`)}},
+		{"both, one empty", "dependency_both_declared", "/streams/1/parent_streams",
+			[]string{plain("a"), spec("b", `"state_stream":"a","parent_streams":[],"coverage_strategy":"checkpoint_window"`)}},
 		{"no parents", "dependency_empty_parents", "/streams/1/parent_streams", []string{plain("a"), detail("b", `[]`)}},
 		{"itself by state", "dependency_self_reference", "/streams/0/state_stream", []string{state("a", `"a"`)}},
-		{"itself among parents", "dependency_self_reference", "/streams/1/parent_streams", []string{plain("a"), detail("b", `["a","b"]`)}},
+		{"itself among parents", "dependency_self_reference", "/streams/1/parent_streams",
+			[]string{plain("a"), detail("b", `["a","b"]`)}},
 		{"unknown by state", "dependency_unknown_stream", "/streams/0/state_stream", []string{state("a", `"z"`)}},
-		{"unknown among parents", "dependency_unknown_stream", "/streams/1/parent_streams", []string{plain("a"), detail("b", `["a","z"]`)}},
-		{"a parent twice", "dependency_duplicate_parent", "/streams/2/parent_streams", []string{plain("a"), plain("b"), detail("c", `["a","b","a"]`)}},
+		{"unknown among parents", "dependency_unknown_stream", "/streams/1/parent_streams",
+			[]string{plain("a"), detail("b", `["a","z"]`)}},
+		{"a parent twice", "dependency_duplicate_parent", "/streams/2/parent_streams",
+			[]string{plain("a"), plain("b"), detail("c", `["a","b","a"]`)}},
 		{"two in a circle", "dependency_cycle", "/streams/0/state_stream", []string{state("a", `"b"`), state("b", `"a"`)}},
-		{"three, by both kinds", "dependency_cycle", "/streams/0/state_stream", []string{state("a", `"b"`), detail("b", `["d","c"]`), state("c", `"a"`), plain("d")}},
-		{"a circle beside a line", "dependency_cycle", "/streams/2/parent_streams", []string{plain("a"), state("b", `"a"`), detail("c", `["a","d"]`), detail("d", `["c"]`)}},
-		{"two levels", "dependency_too_deep", "/streams/2/parent_streams", []string{plain("a"), state("b", `"a"`), detail("c", `["b"]`)}},
-		{"two levels, one of two parents", "dependency_too_deep", "/streams/2/parent_streams", []string{plain("a"), state("b", `"a"`), detail("c", `["a","b"]`)}},
-		{"strategy of a state stream", "dependency_strategy_mismatch", "/streams/1/state_stream", []string{plain("a"), spec("b", `"state_stream":"a"`)}},
-		{"strategy of parents", "dependency_strategy_mismatch", "/streams/1/parent_streams", []string{plain("a"), spec("b", `"parent_streams":["a"],"coverage_strategy":"checkpoint_window"`)}},
-		{"self-reference comes before a malformed cycle", "dependency_self_reference", "/streams/2/state_stream", []string{state("a", `"b"`), state("b", `"a"`), state("c", `"c"`)}},
-		{"a cycle comes before depth", "dependency_cycle", "/streams/3/state_stream", []string{plain("a"), state("b", `"a"`), state("c", `"b"`), state("d", `"e"`), state("e", `"d"`)}},
+		{"three, by both kinds", "dependency_cycle", "/streams/0/state_stream",
+			[]string{state("a", `"b"`), detail("b", `["d","c"]`), state("c", `"a"`), plain("d")}},
+		{"a circle beside a line", "dependency_cycle", "/streams/2/parent_streams",
+			[]string{plain("a"), state("b", `"a"`), detail("c", `["a","d"]`), detail("d", `["c"]`)}},
+		{"two levels", "dependency_too_deep", "/streams/2/parent_streams",
+			[]string{plain("a"), state("b", `"a"`), detail("c", `["b"]`)}},
+		{"two levels, one of two parents", "dependency_too_deep", "/streams/2/parent_streams",
+			[]string{plain("a"), state("b", `"a"`), detail("c", `["a","b"]`)}},
+		{"strategy of a state stream", "dependency_strategy_mismatch", "/streams/1/state_stream",
+			[]string{plain("a"), spec("b", `"state_stream":"a"`)}},
+		{"strategy of parents", "dependency_strategy_mismatch", "/streams/1/parent_streams",
+			[]string{plain("a"), spec("b", `"parent_streams":["a"],"coverage_strategy":"checkpoint_window"`)}},
+		{"self-reference comes before a malformed cycle", "dependency_self_reference", "/streams/2/state_stream",
+			[]string{state("a", `"b"`), state("b", `"a"`), state("c", `"c"`)}},
+		{"a cycle comes before depth", "dependency_cycle", "/streams/3/state_stream",
+			[]string{plain("a"), state("b", `"a"`), state("c", `"b"`), state("d", `"e"`), state("e", `"d"`)}},
 		{"a shared parent is no cycle", "", "", []string{plain("a"), state("b", `"a"`), detail("c", `["a"]`)}},
-		{"two parents, two children", "", "", []string{plain("a"), plain("b"), detail("c", `["a","b"]`), detail("d", `["b","a"]`)}},
+		{"two parents, two children", "", "",
+			[]string{plain("a"), plain("b"), detail("c", `["a","b"]`), detail("d", `["b","a"]`)}},
 		{"null is absent", "", "", []string{spec("a", `"state_stream":null,"parent_streams":null`)}},
 		{"forward reference", "", "", []string{state("a", `"b"`), plain("b")}},
 	} {
@@ -354,7 +390,8 @@ func TestSlug(t *testing.T) {
 			t.Errorf("SlugOf(%q) = %q, want %q", id, got, want)
 		}
 	}
-	for s, want := range map[string]bool{"a": true, "0-_": true, "": false, "-a": false, "_a": false, "A": false, "a b": false,
+	for s, want := range map[string]bool{"a": true, "0-_": true, "": false, "-a": false, "_a": false,
+		"A": false, "a b": false,
 		strings.Repeat("a", 64): true, strings.Repeat("a", 65): false} {
 		if abi.IsSlug(s) != want {
 			t.Errorf("IsSlug(%q) is not %v", s, want)
@@ -404,10 +441,13 @@ func TestSettings(t *testing.T) {
 	}
 	for _, property := range []string{
 		`{"type":"number","minimum":"1"}`, `{"type":"string","minimum":1}`, `{"type":"number","minimum":2,"maximum":1}`,
-		`{"type":"number","maximum":1,"default":2}`, `{"type":"string","default":2}`, `{"type":"string","enum":["a"],"default":"b"}`,
+		`{"type":"number","maximum":1,"default":2}`, `{"type":"string","default":2}`,
+		`{"type":"string","enum":["a"],"default":"b"}`,
 	} {
-		_, err := abi.ReadManifest(manifestWith(t, "sluice", `{"settings":{"type":"object","properties":{"x":`+property+`}}}`))
-		if bad, ok := errors.AsType[*abi.ManifestError](err); !ok || !strings.HasPrefix(bad.Path, "/sluice/settings/properties/x/") {
+		_, err := abi.ReadManifest(manifestWith(t, "sluice",
+			`{"settings":{"type":"object","properties":{"x":`+property+`}}}`))
+		if bad, ok := errors.AsType[*abi.ManifestError](err); !ok ||
+			!strings.HasPrefix(bad.Path, "/sluice/settings/properties/x/") {
 			t.Errorf("%s: %v", property, err)
 		}
 	}

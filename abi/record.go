@@ -91,7 +91,8 @@ func (p *Protocol) FrameFault(err error) *Violation {
 // Record checks one record of a frame. The message is valid until the next call.
 func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 	m := &p.record
-	*m = RecordMessage{Stream: int(rec.Stream), Delete: rec.Op == OpDelete, Compound: rec.KeyKind == KeyCompound, Key: rec.Key, Data: rec.Data, EmittedAt: rec.EmittedAt}
+	*m = RecordMessage{Stream: int(rec.Stream), Delete: rec.Op == OpDelete, Compound: rec.KeyKind == KeyCompound,
+		Key: rec.Key, Data: rec.Data, EmittedAt: rec.EmittedAt}
 	p.tooManyValues = false
 	if !utf8.Valid(rec.Key) {
 		return nil, p.recordFault(VFrameInvalidUtf8, "key")
@@ -119,7 +120,8 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 		return nil, p.recordFault(VRecordInvalidData, "data")
 	}
 	if m.Stream >= len(p.names) {
-		v := &Violation{Subtype: VRecordForUndeclaredStream, MessageType: "RECORD", Received: "stream index " + itoa(int64(m.Stream)), Expected: slices.Clone(p.names)}
+		v := &Violation{Subtype: VRecordForUndeclaredStream, MessageType: "RECORD",
+			Received: "stream index " + itoa(int64(m.Stream)), Expected: slices.Clone(p.names)}
 		return nil, p.fail(v.Bound())
 	}
 	return p.admit(m)
@@ -249,7 +251,8 @@ func (p *Protocol) recordLine(members []strictjson.Member) (Message, *Violation)
 		v.Detail = "limit " + itoa(MaxStreamName)
 		return nil, v
 	case m.Stream < 0:
-		v := &Violation{Subtype: VRecordForUndeclaredStream, MessageType: "RECORD", Stream: name, Received: name, Expected: slices.Clone(p.names)}
+		v := &Violation{Subtype: VRecordForUndeclaredStream, MessageType: "RECORD", Stream: name, Received: name,
+			Expected: slices.Clone(p.names)}
 		return nil, p.fail(v.Bound())
 	}
 	out, v := p.admit(m)

@@ -10,8 +10,8 @@ import (
 func TestNearest(t *testing.T) {
 	known := []string{"subject", "author_name", "authored_at", "body", "id"}
 	for word, want := range map[string]string{
-		"subjet": "subject", "subjects": "subject", "Subject": "subject", "sbuject": "subject", "author": "", "autor_name": "author_name", "ib": "id", "xy": "",
-		"": "", "bdoy": "body", strings.Repeat("subject", 10): "",
+		"subjet": "subject", "subjects": "subject", "Subject": "subject", "sbuject": "subject", "author": "",
+		"autor_name": "author_name", "ib": "id", "xy": "", "": "", "bdoy": "body", strings.Repeat("subject", 10): "",
 	} {
 		if got := abi.Nearest(word, known); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)

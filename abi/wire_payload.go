@@ -95,7 +95,8 @@ const (
 // Append appends the encoded form to b.
 func (l Load) Append(b []byte) []byte {
 	var flags byte
-	for i, set := range []bool{l.Interpreter, l.Stdio, l.Directory, l.Fixed != nil, l.Fixed != nil && l.Fixed.Instant, l.Fixed != nil && l.Fixed.Told} {
+	for i, set := range []bool{l.Interpreter, l.Stdio, l.Directory, l.Fixed != nil, l.Fixed != nil && l.Fixed.Instant,
+		l.Fixed != nil && l.Fixed.Told} {
 		flags |= boolByte(set) << i
 	}
 	le := binary.LittleEndian

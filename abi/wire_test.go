@@ -26,14 +26,17 @@ func wirePayloads() map[string]struct {
 		"load": {abi.Load{
 			Task: abi.TaskRun, Stdio: true, Directory: true, ModuleBytes: 9, MemoryPages: 65536,
 			Limits: abi.DefaultWireLimits(), Jail: []byte("{}"), Name: "n", Env: []string{"A=b", "C="},
-			Mounts: []abi.Mount{{ID: 3, Path: "/data"}}, Fixed: &abi.Fixed{Start: 1 << 41, Seed: [32]byte{1, 31: 2}, Instant: true},
+			Mounts: []abi.Mount{{ID: 3, Path: "/data"}},
+			Fixed:  &abi.Fixed{Start: 1 << 41, Seed: [32]byte{1, 31: 2}, Instant: true},
 		}, func(b []byte) (any, error) { return abi.ParseLoad(b) }},
 		"ready": {abi.Ready{CPU: 1, Enter: 2, Load: math.MaxInt64, Isolation: abi.Isolation{
 			Level: "full", Namespaces: []string{"network"}, Landlock: 6, Seccomp: "strict", Rlimits: true, UID: "own",
 		}}, func(b []byte) (any, error) { return abi.ParseReady(b) }},
 		"credit": {abi.Credit{Frames: 4, Bytes: 4 << 20}, func(b []byte) (any, error) { return abi.ParseCredit(b) }},
-		"fault":  {abi.RequestFault{Call: abi.CallEmit, Kind: abi.FaultTooBig, Length: math.MaxUint64}, func(b []byte) (any, error) { return abi.ParseRequestFault(b) }},
-		"exit":   {abi.Exit{Kind: abi.ExitTrapped, TrapKind: abi.TrapStack, Detail: "d", GuestMemoryBytes: 1 << 32, Instantiate: time.Second}, func(b []byte) (any, error) { return abi.ParseExit(b) }},
+		"fault": {abi.RequestFault{Call: abi.CallEmit, Kind: abi.FaultTooBig, Length: math.MaxUint64},
+			func(b []byte) (any, error) { return abi.ParseRequestFault(b) }},
+		"exit": {abi.Exit{Kind: abi.ExitTrapped, TrapKind: abi.TrapStack, Detail: "d", GuestMemoryBytes: 1 << 32,
+			Instantiate: time.Second}, func(b []byte) (any, error) { return abi.ParseExit(b) }},
 	}
 }
 
@@ -147,7 +150,8 @@ func TestWireLimits(t *testing.T) {
 }
 
 func TestSmallWireRequests(t *testing.T) {
-	if h, n, err := abi.ParseRead(abi.AppendRead(nil, 5, abi.MaxReadChunk)); h != 5 || n != abi.MaxReadChunk || err != nil {
+	if h, n, err := abi.ParseRead(abi.AppendRead(nil, 5, abi.MaxReadChunk)); h != 5 ||
+		n != abi.MaxReadChunk || err != nil {
 		t.Errorf("read: %d %d %v", h, n, err)
 	}
 	if _, _, err := abi.ParseRead(abi.AppendRead(nil, 5, abi.MaxReadChunk+1)); !errors.Is(err, abi.ErrWire) {

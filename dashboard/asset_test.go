@@ -18,7 +18,8 @@ func TestVendoredAssets(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` .* `([0-9a-f]{64})` \\|$").FindAllStringSubmatch(string(readme), -1) {
+	for _, m := range regexp.MustCompile(
+		"(?m)^\\| `([^`]+)` .* `([0-9a-f]{64})` \\|$").FindAllStringSubmatch(string(readme), -1) {
 		want[m[1]] = m[2]
 	}
 	if len(want) != 4 {
@@ -49,7 +50,8 @@ func TestNothingInline(t *testing.T) {
 	if err != nil || len(pages) < 15 {
 		t.Fatalf("%d templates: %v", len(pages), err)
 	}
-	bad := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|javascript:|hx-on|hx-vals='?js|<script(?: defer)?>|(?:src|href)="(?:https?:)?//|<iframe [^s]|<iframe src="[^{]|<object|<embed|<base`)
+	bad := regexp.MustCompile(
+		`(?i)<style|\sstyle=|\son[a-z]+=|javascript:|hx-on|hx-vals='?js|<script(?: defer)?>|(?:src|href)="(?:https?:)?//|<iframe [^s]|<iframe src="[^{]|<object|<embed|<base`)
 	for _, name := range pages {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -64,7 +66,8 @@ func TestNothingInline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function|https?://`).FindString(string(text)); m != "" {
+		if m := regexp.MustCompile(
+			`innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function|https?://`).FindString(string(text)); m != "" {
 			t.Errorf("%s has %q", name, m)
 		}
 	}
@@ -93,7 +96,8 @@ func TestNoTrustedStrings(t *testing.T) {
 func TestAssetsAreKept(t *testing.T) {
 	s := open(t)
 	at := regexp.MustCompile(`/ui/assets/sluice\.css\?v=[0-9a-f]{16}`).FindString(s.page("/ui/"))
-	if a := s.send("GET", at, ""); a.status != 200 || !strings.Contains(a.header.Get("Cache-Control"), "immutable") || a.header.Get("Content-Type") != "text/css; charset=utf-8" {
+	if a := s.send("GET", at, ""); a.status != 200 || !strings.Contains(a.header.Get("Cache-Control"), "immutable") ||
+		a.header.Get("Content-Type") != "text/css; charset=utf-8" {
 		t.Errorf("%s: %d %v", at, a.status, a.header)
 	}
 	if a := s.send("GET", "/ui/assets/sluice.css?v=0", ""); a.header.Get("Cache-Control") != "no-store" {

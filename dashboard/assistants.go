@@ -58,7 +58,8 @@ func (u *assistantUI) addAssistant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	q := host.NewAssistant{Name: f.text("name", 64), AssistantTerms: host.AssistantTerms{Run: f.on("run"), Ask: f.on("ask"), ExpiresAt: f.date("expiresAt")}}
+	q := host.NewAssistant{Name: f.text("name", 64),
+		AssistantTerms: host.AssistantTerms{Run: f.on("run"), Ask: f.on("ask"), ExpiresAt: f.date("expiresAt")}}
 	scope := narrowed(f)
 	for _, id := range f.all("connections") {
 		q.Connections = append(q.Connections, host.AssistantGrant{ConnectionID: id, Scope: scope})
@@ -74,7 +75,8 @@ func (u *assistantUI) addAssistant(c *fiber.Ctx) error {
 	}
 	made, err := u.assistants.AddAssistant(web.Context(c), q)
 	if err != nil {
-		return placed(err, map[string]string{"name": "name", "connections": "connections", "connections[0].scope": "streams", "expiresAt": "expiresAt"})
+		return placed(err, map[string]string{"name": "name", "connections": "connections", "connections[0].scope": "streams",
+			"expiresAt": "expiresAt"})
 	}
 	scheme := "http://"
 	if web.Secure(c) {

@@ -47,7 +47,9 @@ func (f *fake) DecideCall(_ context.Context, name, call string, yes bool) error 
 // what to paste, and on no page.
 func TestAssistantForm(t *testing.T) {
 	s := open(t)
-	a := s.post("/ui/assistants", map[string][]string{"name": {"notes"}, "connections": {"mail"}, "streams": {"messages"}, "fields": {"subject, at"}, "since": {"2026-01-01"}, "ask": {"true"}})
+	a := s.post("/ui/assistants",
+		map[string][]string{"name": {"notes"}, "connections": {"mail"}, "streams": {"messages"}, "fields": {"subject, at"},
+			"since": {"2026-01-01"}, "ask": {"true"}})
 	if a.status != 200 || strings.Count(a.body, "sla_1_secret") != 2 || !strings.Contains(a.body, "/mcp") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -70,16 +72,20 @@ func TestAssistantForm(t *testing.T) {
 // Calls are shown, and those that wait have buttons.
 func TestAssistantCalls(t *testing.T) {
 	s := open(t)
-	s.host.assistants.all = []host.Assistant{{Name: "notes", Status: "active", Waiting: 1, AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "mail"}}}}}
+	s.host.assistants.all = []host.Assistant{{Name: "notes", Status: "active", Waiting: 1,
+		AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "mail"}}}}}
 	s.host.assistants.calls = []host.AssistantCall{
-		{CallID: "call_2", Tool: "query", Outcome: "waiting", Arguments: `{"sql":"SELECT '<b>'"}`, At: time.Unix(1_700_000_000, 0)},
+		{CallID: "call_2", Tool: "query", Outcome: "waiting", Arguments: `{"sql":"SELECT '<b>'"}`,
+			At: time.Unix(1_700_000_000, 0)},
 		{CallID: "call_1", Tool: "data", Outcome: "done", Rows: 7, At: time.Unix(1_700_000_000, 0)},
 	}
-	if page := s.page("/ui/assistants"); !strings.Contains(page, "1 waiting") || !strings.Contains(page, "/ui/assistants/notes") {
+	if page := s.page("/ui/assistants"); !strings.Contains(page, "1 waiting") ||
+		!strings.Contains(page, "/ui/assistants/notes") {
 		t.Error(page)
 	}
 	page := s.page("/ui/assistants/notes")
-	if strings.Count(page, "Allow") != 2 || !strings.Contains(page, "&lt;b&gt;") || !strings.Contains(page, "calls/call_2/approve") || strings.Contains(page, "call_1/approve") {
+	if strings.Count(page, "Allow") != 2 || !strings.Contains(page, "&lt;b&gt;") ||
+		!strings.Contains(page, "calls/call_2/approve") || strings.Contains(page, "call_1/approve") {
 		t.Error(page)
 	}
 	s.post("/ui/assistants/notes/calls/call_2/approve", map[string][]string{})

@@ -34,7 +34,8 @@ func (u *runUI) leftBy(ctx context.Context, id store.RunID, all []timeline.Artif
 		if title == "" {
 			title = a.ArtifactType
 		}
-		out = append(out, left{title, a.Size, "/v1/runs/" + string(id) + "/artifacts/" + url.PathEscape(a.ArtifactID) + "/content"})
+		out = append(out, left{title, a.Size, "/v1/runs/" + string(id) + "/artifacts/" +
+			url.PathEscape(a.ArtifactID) + "/content"})
 	}
 	return out, nil
 }
@@ -133,7 +134,8 @@ func browserLine(e store.Event) (name, detail, tone string, ok bool) {
 // wrong.
 func (d *browserText) action() (name, detail, tone string) {
 	if d.Actions != nil {
-		return "Actions in the browser", plural(*d.Actions, "action") + " so far; of a long run only failures are shown one by one", "calm"
+		return "Actions in the browser",
+			plural(*d.Actions, "action") + " so far; of a long run only failures are shown one by one", "calm"
 	}
 	verb, known := verbWords[d.Action]
 	if !known {

@@ -16,25 +16,38 @@ func TestBrowserOfRun(t *testing.T) {
 	events := []store.Event{
 		event("run.browser_surface_requested", map[string]any{"surface_id": "sf_1", "profile": "shop"}),
 		event("run.browser_surface_ready", map[string]any{"surface_id": "sf_1", "profile": "shop"}),
-		event("run.browser_action", map[string]any{"action": "click", "role": "button", "url_host": "shop.example", "verification_result": "verified", "attempts": 1}),
-		event("run.browser_action", map[string]any{"action": "type", "role": "textbox", "url_host": "shop.example", "verification_result": "inconclusive", "runtime_code": "ELEMENT_NOT_FOUND"}),
+		event("run.browser_action",
+			map[string]any{"action": "click", "role": "button", "url_host": "shop.example",
+				"verification_result": "verified", "attempts": 1}),
+		event("run.browser_action",
+			map[string]any{"action": "type", "role": "textbox", "url_host": "shop.example",
+				"verification_result": "inconclusive", "runtime_code": "ELEMENT_NOT_FOUND"}),
 		event("run.browser_action", map[string]any{"actions": 1100}),
 		event("run.browser_cookie_handoff", map[string]any{"host": "shop.example", "count": 2, "granted": true}),
-		event("run.browser_surface_lost", map[string]any{"surface_id": "sf_1", "browser_surface_probe": map[string]any{"ok": false, "code": "browser_surface_page_stale"}}),
-		event("artifact.created", map[string]any{"artifactId": "art_1", "artifactType": "browser-trace", "nodeId": "collect", "summary": "Browser trace, 2 actions", "size": 3}),
-		event("artifact.created", map[string]any{"artifactId": "art_2", "artifactType": "gone", "summary": "no more", "size": 3}),
-		event("artifact.created", map[string]any{"artifactId": "art_3", "artifactType": "browser-trace", "summary": "another length", "size": 4}),
+		event("run.browser_surface_lost",
+			map[string]any{"surface_id": "sf_1",
+				"browser_surface_probe": map[string]any{"ok": false, "code": "browser_surface_page_stale"}}),
+		event("artifact.created",
+			map[string]any{"artifactId": "art_1", "artifactType": "browser-trace", "nodeId": "collect",
+				"summary": "Browser trace, 2 actions", "size": 3}),
+		event("artifact.created",
+			map[string]any{"artifactId": "art_2", "artifactType": "gone", "summary": "no more", "size": 3}),
+		event("artifact.created",
+			map[string]any{"artifactId": "art_3", "artifactType": "browser-trace", "summary": "another length", "size": 4}),
 	}
 	for i := range 12 {
-		events = append(events, event("run.browser_egress_denied", map[string]any{"host": fmt.Sprintf("ads%d.example", i), "port": 8443, "verdict": "host_denied", "count": i + 1}))
+		events = append(events, event("run.browser_egress_denied",
+			map[string]any{"host": fmt.Sprintf("ads%d.example", i), "port": 8443, "verdict": "host_denied", "count": i + 1}))
 	}
 	s.run("run_browser", "shop", events...)
 	page := s.page("/ui/runs/run_browser")
 	for _, words := range []string{
-		"Clicked", "button · shop.example · proved", "Typing failed", "textbox · shop.example · nothing on the page is what was meant", "1\u202f100 actions so far",
-		"Cookies were handed to the connector", "The browser is open", "profile shop", "The browser was lost while you were asked",
-		"The browser was kept from a server", "ads3.example, port 8443 · the connection may not reach it · 4 times",
-		"<h2>Browser</h2>", "lost", "browser surface page stale", "<dd>1\u202f099</dd>", "Other servers", "3 times",
+		"Clicked", "button · shop.example · proved", "Typing failed",
+		"textbox · shop.example · nothing on the page is what was meant", "1\u202f100 actions so far",
+		"Cookies were handed to the connector", "The browser is open", "profile shop",
+		"The browser was lost while you were asked", "The browser was kept from a server",
+		"ads3.example, port 8443 · the connection may not reach it · 4 times", "<h2>Browser</h2>", "lost",
+		"browser surface page stale", "<dd>1\u202f099</dd>", "Other servers", "3 times",
 		`href="/v1/runs/run_browser/artifacts/art_1/content" download`, "Browser trace, 2 actions", "3 B",
 	} {
 		if !strings.Contains(page, words) {
@@ -57,7 +70,8 @@ func TestBrowserEventsHaveWords(t *testing.T) {
 	var all []store.Event
 	for _, e := range timeline.Catalogue() {
 		name := string(e.Type)
-		if strings.HasPrefix(name, "run.browser_") || strings.HasPrefix(name, "run.stream_session") || name == "run.stream_reach_failed" || name == "artifact.created" {
+		if strings.HasPrefix(name, "run.browser_") || strings.HasPrefix(name, "run.stream_session") ||
+			name == "run.stream_reach_failed" || name == "artifact.created" {
 			all = append(all, store.Event{Type: name, Data: data(map[string]any{})})
 		}
 	}

@@ -59,7 +59,8 @@ func barsOf(label string, width, height int, of []amount) plot {
 			h = 2 // stays visible and clickable
 		}
 		p.Linked = p.Linked || a.Link != ""
-		p.Bars = append(p.Bars, bar{round(float64(i)*step + step*.1), round(float64(height) - h), round(step * .8), round(h), a.Tone, a.Text, a.Link})
+		p.Bars = append(p.Bars, bar{round(float64(i)*step + step*.1), round(float64(height) - h), round(step * .8), round(h),
+			a.Tone, a.Text, a.Link})
 	}
 	p.Top, p.Bottom = short(top), "0"
 	return p

@@ -30,7 +30,8 @@ type step struct {
 // stepsAt returns the steps with the given one as current. connection is "" while there is none.
 func stepsAt(now int, connector, connection string) []step {
 	one := "/ui/connections/" + connection
-	all := []step{{Name: "Choose", Path: "/ui/connectors"}, {Name: "Review", Path: "/ui/connectors/" + connector + "/connect"},
+	all := []step{{Name: "Choose", Path: "/ui/connectors"},
+		{Name: "Review", Path: "/ui/connectors/" + connector + "/connect"},
 		{Name: "Allow", Path: one + "/grant"}, {Name: "Start", Path: one + "/start"}, {Name: "First run"}}
 	for i := range all {
 		all[i].Current, all[i].Done = i == now, i < now
@@ -103,12 +104,17 @@ type example struct {
 // examples lists the examples that collect something useful. A test compares them with their
 // manifests.
 var examples = []example{
-	{"git", "Git repository", []string{"collect commits", "collect files", "collect refs", "collect tags", "read the directory repo"}},
-	{"ical", "Calendar files", []string{"collect calendars", "collect events", "collect alarms", "read the directory calendars"}},
+	{"git", "Git repository",
+		[]string{"collect commits", "collect files", "collect refs", "collect tags", "read the directory repo"}},
+	{"ical", "Calendar files",
+		[]string{"collect calendars", "collect events", "collect alarms", "read the directory calendars"}},
 	{"feed", "Web feeds", []string{"collect feeds", "collect entries", "reach servers that you name, and no others"}},
-	{"caldav", "Calendars and contacts", []string{"collect calendars", "collect events", "collect todos", "collect address_books", "collect contacts",
-		"reach servers that you name, and no others", "use the secret password", "have password sent to the server that you name (header:Authorization)"}},
-	{"github", "GitHub", []string{"collect repositories", "collect stars", "collect issues", "collect pull_requests", "collect comments", "collect review_comments", "collect releases",
+	{"caldav", "Calendars and contacts",
+		[]string{"collect calendars", "collect events", "collect todos", "collect address_books", "collect contacts",
+			"reach servers that you name, and no others", "use the secret password",
+			"have password sent to the server that you name (header:Authorization)"}},
+	{"github", "GitHub", []string{"collect repositories", "collect stars", "collect issues", "collect pull_requests",
+		"collect comments", "collect review_comments", "collect releases",
 		"reach api.github.com", "use the secret token", "have token sent to https://api.github.com (header:Authorization)"}},
 	{"ask", "Ask me anything", []string{"collect answers"}},
 }

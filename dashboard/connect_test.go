@@ -20,24 +20,30 @@ import (
 func TestSteps(t *testing.T) {
 	s := open(t)
 	s.connect()
-	s.host.connectors = []host.Connector{{Name: "mail", DisplayName: "Mail", Manifest: []byte(`{}`), Words: []string{"collect letters", "collect folders", "reach a.example"}}}
+	s.host.connectors = []host.Connector{{Name: "mail", DisplayName: "Mail", Manifest: []byte(`{}`),
+		Words: []string{"collect letters", "collect folders", "reach a.example"}}}
 	mine := s.host.connections[0]
-	s.host.connections = append(s.host.connections, host.Connection{ConnectionID: "half", ConnectorName: "mail"}, host.Connection{ConnectionID: "ran", ConnectorName: "mail", LastRun: &host.LastRun{}},
-		host.Connection{ConnectionID: "runs", ConnectorName: "mail", ActiveRunID: "run_0"}, host.Connection{ConnectionID: "other", ConnectorName: "bank"})
+	s.host.connections = append(s.host.connections, host.Connection{ConnectionID: "half", ConnectorName: "mail"},
+		host.Connection{ConnectionID: "ran", ConnectorName: "mail", LastRun: &host.LastRun{}},
+		host.Connection{ConnectionID: "runs", ConnectorName: "mail", ActiveRunID: "run_0"},
+		host.Connection{ConnectionID: "other", ConnectorName: "bank"})
 	current := func(path string) string {
 		t.Helper()
 		return regexp.MustCompile(`aria-current="step">(?:<a[^>]*>|<span>)([^<]*)`).FindStringSubmatch(s.page(path))[1]
 	}
-	for path, want := range map[string]string{"/ui/connectors": "Choose", "/ui/connectors/mail/connect": "Review", "/ui/connections/mail/grant": "Allow", "/ui/connections/mail/start": "Start"} {
+	for path, want := range map[string]string{"/ui/connectors": "Choose", "/ui/connectors/mail/connect": "Review",
+		"/ui/connections/mail/grant": "Allow", "/ui/connections/mail/start": "Start"} {
 		if got := current(path); got != want {
 			t.Errorf("%s is the step %s, want %s", path, got, want)
 		}
 	}
-	if page := s.page("/ui/connectors"); !strings.Contains(page, "Collect <bdi hx-disable>letters, folders") && !strings.Contains(page, "letters, folders") {
+	if page := s.page("/ui/connectors"); !strings.Contains(page, "Collect <bdi hx-disable>letters, folders") &&
+		!strings.Contains(page, "letters, folders") {
 		t.Error("the gallery does not say what it asks for")
 	}
 	page := s.page("/ui/connectors/mail/connect")
-	if begun := regexp.MustCompile(`/ui/connections/\w+/start`).FindAllString(page, -1); !slices.Equal(begun, []string{"/ui/connections/mail/start", "/ui/connections/half/start"}) {
+	if begun := regexp.MustCompile(`/ui/connections/\w+/start`).FindAllString(page, -1); !slices.Equal(begun,
+		[]string{"/ui/connections/mail/start", "/ui/connections/half/start"}) {
 		t.Errorf("these are offered as begun: %s", begun)
 	}
 	s.host.connections = []host.Connection{mine}
@@ -63,10 +69,12 @@ func TestSteps(t *testing.T) {
 func TestStartSaysWhatIsMissing(t *testing.T) {
 	s := open(t)
 	s.connect()
-	for missing, want := range map[string]string{"grant_invalid": "/ui/connections/mail/grant", "binding_not_approved": "/ui/connections/mail/grant", "setting_missing": "/ui/connections/mail#h-settings",
+	for missing, want := range map[string]string{"grant_invalid": "/ui/connections/mail/grant",
+		"binding_not_approved": "/ui/connections/mail/grant", "setting_missing": "/ui/connections/mail#h-settings",
 		"connector_not_runnable": `href="/ui/connectors"`, "secret_missing": "/ui/connections/mail/secret"} {
 		s.host.connections[0].NotReady = []string{missing}
-		if page := s.page("/ui/connections/mail/start"); !strings.Contains(page, want) || strings.Contains(page, `hx-post="/ui/runs"`) {
+		if page := s.page("/ui/connections/mail/start"); !strings.Contains(page, want) ||
+			strings.Contains(page, `hx-post="/ui/runs"`) {
 			t.Errorf("%s: the page lacks %s, or runs it", missing, want)
 		}
 	}
@@ -131,18 +139,21 @@ func TestExamplesAreWhatTheySay(t *testing.T) {
 // what is typed and cannot be listed leads to the home.
 func TestFolders(t *testing.T) {
 	s := open(t)
-	s.host.folder = host.Folder{Path: "/home/me/<i>", Parent: "/home/me", Names: []string{"a&b=c", "../up", "#x?y"}, More: true}
+	s.host.folder = host.Folder{Path: "/home/me/<i>", Parent: "/home/me",
+		Names: []string{"a&b=c", "../up", "#x?y"}, More: true}
 	page := s.page("/ui/folders?at=" + url.QueryEscape("~/notes/"))
 	if s.host.listed != "~/notes" {
 		t.Errorf("%q is listed", s.host.listed)
 	}
-	for _, want := range []string{`data-folder-take="/home/me/&lt;i&gt;"`, "at=%2Fhome%2Fme%2F%3Ci%3E%2Fa%26b%3Dc\"", "%2F%23x%3Fy\"", "There are more"} {
+	for _, want := range []string{`data-folder-take="/home/me/&lt;i&gt;"`, "at=%2Fhome%2Fme%2F%3Ci%3E%2Fa%26b%3Dc\"",
+		"%2F%23x%3Fy\"", "There are more"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the list lacks %s: %s", want, page)
 		}
 	}
 	s.host.folder.Refused = "is a user's home itself"
-	if page := s.page("/ui/folders?at=/refused"); s.host.listed != "" || !strings.Contains(page, "disabled") || !strings.Contains(page, "home itself") {
+	if page := s.page("/ui/folders?at=/refused"); s.host.listed != "" || !strings.Contains(page, "disabled") ||
+		!strings.Contains(page, "home itself") {
 		t.Errorf("%q: %s", s.host.listed, page)
 	}
 	if a := s.send("GET", "/ui/folders", ""); a.status != 401 {

@@ -101,7 +101,8 @@ var parts = []string{"module", "manifest", "signature", "expectedDigest", "force
 // uploaded reads a multipart form with a module.
 func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 	if web.ContentType(c) != "multipart/form-data" {
-		return host.InstallConnector{}, web.NewProblem(0, "unsupported_media_type", "A module is uploaded as multipart/form-data.")
+		return host.InstallConnector{},
+			web.NewProblem(0, "unsupported_media_type", "A module is uploaded as multipart/form-data.")
 	}
 	if _, err := web.RawBody(c); err != nil {
 		return host.InstallConnector{}, err

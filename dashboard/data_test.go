@@ -60,12 +60,15 @@ func TestFilesPage(t *testing.T) {
 	if page := s.page("/ui/files?connection=bank"); !strings.Contains(page, "No files") {
 		t.Error("a connection without files has some")
 	}
-	s.host.file = store.HeldFile{Stream: "mails", Key: `a&b#"<`, Field: "document", File: store.File{Digest: store.Digest("sha256:" + strings.Repeat("0", 64)), Size: 7, MediaType: "application/pdf", Name: `"><script>alert(1)</script>.pdf`}}
+	s.host.file = store.HeldFile{Stream: "mails", Key: `a&b#"<`, Field: "document",
+		File: store.File{Digest: store.Digest("sha256:" + strings.Repeat("0", 64)), Size: 7, MediaType: "application/pdf",
+			Name: `"><script>alert(1)</script>.pdf`}}
 	if page := s.page("/ui/data"); !strings.Contains(page, `href="/ui/files?connection=bank"`) {
 		t.Error("nothing leads to the files")
 	}
 	page := s.page("/ui/files?connection=bank")
-	for _, want := range []string{"&gt;&lt;script&gt;alert(1)", "key=a%26b%23%22%3c", `href="/v1/connections/bank/files/` + strings.Repeat("0", 64) + `" download`, "application/pdf"} {
+	for _, want := range []string{"&gt;&lt;script&gt;alert(1)", "key=a%26b%23%22%3c",
+		`href="/v1/connections/bank/files/` + strings.Repeat("0", 64) + `" download`, "application/pdf"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s: %s", want, page)
 		}
@@ -79,7 +82,8 @@ func TestFilesPage(t *testing.T) {
 func TestSQL(t *testing.T) {
 	s := open(t)
 	s.host.result = host.QueryResult{Columns: []host.QueryColumn{{Name: "day"}, {Name: "n"}, {Name: "note"}},
-		Rows: [][]json.RawMessage{{data("2026-01-01"), data(3), data("=1+1")}, {data("2026-01-02"), data(-5), data("<b>")}, {data(nil), data(7), data(nil)}}}
+		Rows: [][]json.RawMessage{{data("2026-01-01"), data(3), data("=1+1")}, {data("2026-01-02"), data(-5), data("<b>")},
+			{data(nil), data(7), data(nil)}}}
 	run := func(fields map[string][]string) string {
 		t.Helper()
 		a := s.post("/ui/data/sql", fields)
@@ -96,17 +100,21 @@ func TestSQL(t *testing.T) {
 	if !strings.Contains(page, "3 rows") || !strings.Contains(page, "&lt;b&gt;") || strings.Contains(page, "<svg") {
 		t.Errorf("the result is %s", page)
 	}
-	for as, want := range map[string]string{"line": `class="line" d="M4 4L716 156"`, "dots": `class="dots" d="M2 4h4M714 156h4"`, "bars": "2026-01-01: 3"} {
-		if page := run(map[string][]string{"sql": {sql}, "x": {"day"}, "y": {"n"}, "as": {as}}); !strings.Contains(page, want) {
+	for as, want := range map[string]string{"line": `class="line" d="M4 4L716 156"`,
+		"dots": `class="dots" d="M2 4h4M714 156h4"`, "bars": "2026-01-01: 3"} {
+		if page := run(map[string][]string{"sql": {sql}, "x": {"day"}, "y": {"n"}, "as": {as}}); !strings.Contains(page,
+			want) {
 			t.Errorf("as %s: %s", as, page)
 		}
 	}
-	if page := run(map[string][]string{"sql": {sql}, "x": {"day"}, "y": {"note"}}); !strings.Contains(page, "There is nothing to draw") {
+	if page := run(map[string][]string{"sql": {sql}, "x": {"day"}, "y": {"note"}}); !strings.Contains(page,
+		"There is nothing to draw") {
 		t.Errorf("a plot of texts: %s", page)
 	}
 	a := s.get("/ui/data/sql/download?format=csv&sql=" + url.QueryEscape(sql))
 	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
-	if err != nil || len(rows) != 4 || rows[1][2] != "'=1+1" || rows[2][1] != "-5" || !strings.HasPrefix(a.header.Get("Content-Disposition"), "attachment") {
+	if err != nil || len(rows) != 4 || rows[1][2] != "'=1+1" || rows[2][1] != "-5" ||
+		!strings.HasPrefix(a.header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("%v %v %v", rows, err, a.header)
 	}
 	a = s.get("/ui/data/sql/download?format=ndjson&sql=" + url.QueryEscape(sql))
@@ -114,7 +122,8 @@ func TestSQL(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	s.host.refuse = host.Refuse("query_denied", "a query may only read")
-	if a := s.post("/ui/data/sql", map[string][]string{"sql": {"DROP TABLE x"}}); a.status != 422 && a.status != 403 && a.status != 400 || !strings.Contains(a.body, "may only read") {
+	if a := s.post("/ui/data/sql", map[string][]string{"sql": {"DROP TABLE x"}}); a.status != 422 && a.status != 403 &&
+		a.status != 400 || !strings.Contains(a.body, "may only read") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -125,7 +134,8 @@ func TestSavedQueries(t *testing.T) {
 	save := func(name, sql string) answer {
 		return s.post("/ui/data/sql/save", map[string][]string{"name": {name}, "sql": {sql}})
 	}
-	for _, bad := range [][2]string{{"", "SELECT 1"}, {"../x", "SELECT 1"}, {"A b", "SELECT 1"}, {"ok", " "}, {"ok", strings.Repeat("x", 100_001)}} {
+	for _, bad := range [][2]string{{"", "SELECT 1"}, {"../x", "SELECT 1"}, {"A b", "SELECT 1"}, {"ok", " "},
+		{"ok", strings.Repeat("x", 100_001)}} {
 		if a := save(bad[0], bad[1]); a.status != 400 {
 			t.Errorf("%q: %d", bad[0], a.status)
 		}
@@ -133,13 +143,16 @@ func TestSavedQueries(t *testing.T) {
 	if a := save("mine", "SELECT '</textarea><b>'"); a.header.Get("HX-Redirect") != "/ui/data/sql?saved=mine" {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if page := s.page("/ui/data/sql?saved=mine"); !strings.Contains(page, "SELECT &#39;&lt;/textarea&gt;&lt;b&gt;&#39;") || !strings.Contains(page, "submit, load") {
+	if page := s.page("/ui/data/sql?saved=mine"); !strings.Contains(page, "SELECT &#39;&lt;/textarea&gt;&lt;b&gt;&#39;") ||
+		!strings.Contains(page, "submit, load") {
 		t.Error("a saved query is not shown, or does not run")
 	}
-	if page := s.page("/ui/data/sql?sql=SELECT+1"); !strings.Contains(page, ">SELECT 1<") || strings.Contains(page, "submit, load") {
+	if page := s.page("/ui/data/sql?sql=SELECT+1"); !strings.Contains(page, ">SELECT 1<") ||
+		strings.Contains(page, "submit, load") {
 		t.Error("a query of an address is not shown, or runs by itself")
 	}
-	if a := s.post("/ui/data/sql/forget", map[string][]string{"name": {"mine"}}); a.header.Get("HX-Redirect") == "" || strings.Contains(s.page("/ui/data/sql"), "saved=mine") {
+	if a := s.post("/ui/data/sql/forget", map[string][]string{"name": {"mine"}}); a.header.Get("HX-Redirect") == "" ||
+		strings.Contains(s.page("/ui/data/sql"), "saved=mine") {
 		t.Error("it is not forgotten")
 	}
 }
@@ -147,14 +160,18 @@ func TestSavedQueries(t *testing.T) {
 // A destination is asked for as the form has it; its address stands in no answer.
 func TestDestinationForm(t *testing.T) {
 	s := open(t)
-	a := s.post("/ui/data/destinations", map[string][]string{"name": {"dwh"}, "url": {"postgres://me:hunter2@db/x"}, "mode": {"history"}, "connections": {"bank, mail"}, "flatten": {"true"}})
+	a := s.post("/ui/data/destinations",
+		map[string][]string{"name": {"dwh"}, "url": {"postgres://me:hunter2@db/x"}, "mode": {"history"},
+			"connections": {"bank, mail"}, "flatten": {"true"}})
 	if a.header.Get("HX-Refresh") != "true" || strings.Contains(a.body, "hunter2") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if q := s.host.added; q.Name != "dwh" || q.Mode != "history" || len(q.Connections) != 2 || q.Connections[1] != "mail" || !q.Flatten || q.TakeOver {
+	if q := s.host.added; q.Name != "dwh" || q.Mode != "history" || len(q.Connections) != 2 ||
+		q.Connections[1] != "mail" || !q.Flatten || q.TakeOver {
 		t.Errorf("asked for %+v", q)
 	}
-	if a := s.post("/ui/data/destinations", map[string][]string{"name": {"x"}}); a.status != 400 || !strings.Contains(a.body, `"url"`) {
+	if a := s.post("/ui/data/destinations", map[string][]string{"name": {"x"}}); a.status != 400 ||
+		!strings.Contains(a.body, `"url"`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	records := map[string]any{}
@@ -162,12 +179,17 @@ func TestDestinationForm(t *testing.T) {
 		records[strconv.Itoa(i)] = map[string]int{"n": i}
 	}
 	s.collect(s.run("run_1", "bank"), "notes", records)
-	s.host.destinations = []host.Destination{{Name: "half", Tables: []host.DestinationStream{{ConnectionID: "bank", Stream: "notes", Version: 14, Behind: 16}, {ConnectionID: "bank", Stream: "gone", Behind: 7}}}}
-	if page := s.page("/ui/data/destinations"); !strings.Contains(page, ": 14 rows</title>") || strings.Count(page, ": 0 rows</title>") != 13 || !strings.Contains(page, "<dt>Waiting since</dt>") {
+	s.host.destinations = []host.Destination{{Name: "half",
+		Tables: []host.DestinationStream{{ConnectionID: "bank", Stream: "notes", Version: 14, Behind: 16},
+			{ConnectionID: "bank", Stream: "gone", Behind: 7}}}}
+	if page := s.page("/ui/data/destinations"); !strings.Contains(page, ": 14 rows</title>") ||
+		strings.Count(page, ": 0 rows</title>") != 13 || !strings.Contains(page, "<dt>Waiting since</dt>") {
 		t.Errorf("of 30 records of today 14 are there: %s", page)
 	}
-	s.host.destinations = []host.Destination{{Name: "dwh", Kind: "postgres", URL: "postgres://db/x", Behind: 1234, Error: "the server <b> is away"}}
-	if page := s.page("/ui/data/destinations"); !strings.Contains(page, "1\u202f234 changes") || !strings.Contains(page, "&lt;b&gt; is away") || !strings.Contains(page, "webhook:https://") {
+	s.host.destinations = []host.Destination{{Name: "dwh", Kind: "postgres", URL: "postgres://db/x", Behind: 1234,
+		Error: "the server <b> is away"}}
+	if page := s.page("/ui/data/destinations"); !strings.Contains(page, "1\u202f234 changes") ||
+		!strings.Contains(page, "&lt;b&gt; is away") || !strings.Contains(page, "webhook:https://") {
 		t.Error("lag or error are not shown")
 	}
 }

@@ -73,7 +73,8 @@ func (u *destinationUI) firstDay() time.Time {
 }
 
 // lookTable adds one table to a destination's row.
-func (u *destinationUI) lookTable(ctx context.Context, row *destinationRow, days []uint64, t host.DestinationStream, s store.StreamStats) error {
+func (u *destinationUI) lookTable(ctx context.Context, row *destinationRow, days []uint64, t host.DestinationStream,
+	s store.StreamStats) error {
 	id := store.ConnectionID(t.ConnectionID)
 	has := s.LastVersion - min(s.LastVersion, t.Behind)
 	got, err := changesByDay(ctx, u.stored, id, s, u.firstDay(), len(days), has)
@@ -86,7 +87,8 @@ func (u *destinationUI) lookTable(ctx context.Context, row *destinationRow, days
 	if t.Behind == 0 {
 		return nil
 	}
-	p, err := u.stored.Records(ctx, store.RecordQuery{Connection: id, Stream: s.Stream, After: has, Deleted: true, Limit: 1})
+	p, err := u.stored.Records(ctx,
+		store.RecordQuery{Connection: id, Stream: s.Stream, After: has, Deleted: true, Limit: 1})
 	if err == nil && len(p.Records) > 0 && (row.Waits == nil || p.Records[0].IngestedAt.Before(*row.Waits)) {
 		row.Waits = &p.Records[0].IngestedAt
 	}
@@ -97,7 +99,8 @@ func (u *destinationUI) lookTable(ctx context.Context, row *destinationRow, days
 func daysOf(first time.Time, days []uint64) plot {
 	of := make([]amount, len(days))
 	for i, n := range days {
-		of[i] = amount{Value: float64(n), Tone: "accent", Text: first.AddDate(0, 0, i).Format(time.DateOnly) + ": " + short(float64(n)) + " rows"}
+		of[i] = amount{Value: float64(n), Tone: "accent", Text: first.AddDate(0, 0, i).Format(time.DateOnly) + ": " +
+			short(float64(n)) + " rows"}
 	}
 	p := barsOf("Rows by the day they came", plotWidth/2, plotHeight/3, of)
 	p.First, p.Last = first.Format(time.DateOnly), "today"
@@ -127,7 +130,8 @@ func (u *destinationUI) listDestinations(c *fiber.Ctx) error {
 }
 
 func (u *destinationUI) destinationsLive(c *fiber.Ctx) error {
-	return u.follow(c, "destinations", func(ctx context.Context) (any, error) { return u.lookDestinations(ctx) }, "destinations")
+	return u.follow(c, "destinations", func(ctx context.Context) (any, error) { return u.lookDestinations(ctx) },
+		"destinations")
 }
 
 // addDestination adds a destination. The address may contain credentials, so the body is wiped.
@@ -141,7 +145,8 @@ func (u *destinationUI) addDestination(c *fiber.Ctx) error {
 		return strings.FieldsFunc(f.text(name, 16<<10), func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
 	}
 	q := host.NewDestination{Name: f.text("name", 64), URL: f.text("url", maxURL), TakeOver: f.on("takeOver"),
-		DestinationTerms: host.DestinationTerms{Connections: words("connections"), Streams: words("streams"), Mode: f.text("mode", 32),
+		DestinationTerms: host.DestinationTerms{Connections: words("connections"), Streams: words("streams"),
+			Mode:    f.text("mode", 32),
 			Flatten: f.on("flatten"), Files: f.on("files"), Cron: f.text("cron", 256)}}
 	if q.Name == "" {
 		f.fail("name", "filled in")

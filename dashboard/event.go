@@ -202,7 +202,8 @@ func (d *eventText) words() string {
 			parts = append(parts, s)
 		}
 	}
-	for _, s := range []string{d.Message, d.Chunk, d.Summary, d.Error.Message, d.Gap.Message, reasonWord(d.Gap.Reason), reasonWord(d.Reason), reasonWord(d.Terminal), reasonWord(d.Kind)} {
+	for _, s := range []string{d.Message, d.Chunk, d.Summary, d.Error.Message, d.Gap.Message, reasonWord(d.Gap.Reason),
+		reasonWord(d.Reason), reasonWord(d.Terminal), reasonWord(d.Kind)} {
 		if add(s); len(parts) > 0 {
 			break
 		}

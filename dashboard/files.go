@@ -34,7 +34,8 @@ func (u *recordUI) listFiles(c *fiber.Ctx) error {
 		return err
 	}
 	id := store.ConnectionID(body.Connection)
-	page, err := u.files.Files(web.Context(c), store.FileQuery{Connection: id, Stream: store.Stream(body.Stream), After: after, Limit: filesPage})
+	page, err := u.files.Files(web.Context(c),
+		store.FileQuery{Connection: id, Stream: store.Stream(body.Stream), After: after, Limit: filesPage})
 	if err != nil {
 		return err
 	}

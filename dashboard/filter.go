@@ -68,7 +68,8 @@ func literal(text string) string { return `'` + strings.ReplaceAll(text, `'`, `'
 
 // viewOf returns the table of a stream under conditions. Conditions on unknown columns are left
 // out.
-func viewOf(ctx context.Context, queries host.Queries, connection store.ConnectionID, stream string, conditions []condition, find string) (v recordView, err error) {
+func viewOf(ctx context.Context, queries host.Queries, connection store.ConnectionID, stream string,
+	conditions []condition, find string) (v recordView, err error) {
 	tables, err := queries.Tables(ctx, []store.ConnectionID{connection})
 	if err != nil {
 		return v, err
@@ -144,7 +145,8 @@ func (c condition) sql(typ string) (string, bool) {
 		}
 		return name + " >= " + literal(c.Value), err == nil && c.Kind == "min"
 	case "boolean":
-		return name + " = " + map[string]string{"true": "1", "false": "0"}[c.Value], c.Kind == "is" && (c.Value == "true" || c.Value == "false")
+		return name + " = " + map[string]string{"true": "1", "false": "0"}[c.Value],
+			c.Kind == "is" && (c.Value == "true" || c.Value == "false")
 	case "":
 		return "", false
 	}
@@ -263,7 +265,8 @@ func (u *recordUI) filters(c *fiber.Ctx) error {
 // offer fills in the fields of the form, including the time of storing.
 func (f *filterBody) offer(v recordView, conditions []condition) {
 	f.Times = []string{committed}
-	columns := append(slices.Clone(v.table.Columns[:min(len(v.table.Columns), offered)]), host.QueryColumn{Name: committed, Type: "time"})
+	columns := append(slices.Clone(v.table.Columns[:min(len(v.table.Columns), offered)]),
+		host.QueryColumn{Name: committed, Type: "time"})
 	for _, c := range columns {
 		x := filterField{Name: c.Name, Type: cmp.Or(c.Type, "text"), Chosen: slices.Contains(f.Chosen, c.Name)}
 		for _, have := range conditions {
@@ -301,7 +304,8 @@ func (b recordsBody) address(conditions []condition) url.Values {
 // its records.
 func (u *recordUI) histogram(ctx context.Context, v recordView, by string, at url.Values) (*plot, error) {
 	day := "substr(" + quoted(by) + ", 1, 10)"
-	r, err := u.queries.Query(ctx, host.Query{Rows: maxDays, SQL: "SELECT " + day + ", count(*)" + v.from() + " GROUP BY 1 ORDER BY 1"})
+	r, err := u.queries.Query(ctx,
+		host.Query{Rows: maxDays, SQL: "SELECT " + day + ", count(*)" + v.from() + " GROUP BY 1 ORDER BY 1"})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,8 @@ func TestFilters(t *testing.T) {
 	s.host.connections = []host.Connection{{ConnectionID: "bank"}}
 	s.collect(s.run("run_1", "bank"), "notes", map[string]any{"a": map[string]int{"n": 1}, "b": map[string]int{"n": 2}})
 	s.host.tables = []host.Table{{Name: `bank.notes`, ConnectionID: "bank", Stream: "notes", Columns: []host.QueryColumn{
-		{Name: "n", Type: "integer"}, {Name: "at", Type: "time"}, {Name: "on", Type: "boolean"}, {Name: `a"b`, Type: "text"}}}}
+		{Name: "n", Type: "integer"}, {Name: "at", Type: "time"}, {Name: "on", Type: "boolean"},
+		{Name: `a"b`, Type: "text"}}}}
 	s.host.result = host.QueryResult{Columns: []host.QueryColumn{{Name: "x"}}, Rows: [][]json.RawMessage{{data("a")}}}
 	for _, x := range []struct{ query, where, wrong string }{
 		{"min.n=2&max.n=3.5", `WHERE "n" >= 2 AND "n" <= 3.5`, ""},
@@ -30,7 +31,8 @@ func TestFilters(t *testing.T) {
 		{"min.at=yesterday", "", "it is a day"},
 		{"is.on=true", `WHERE "on" = 1`, ""},
 		{"is.on=1)", "", "it is true or false"},
-		{"is." + url.QueryEscape(`a"b`) + "=" + url.QueryEscape(`x' OR 1=1 --`), `WHERE instr(lower(CAST("a""b" AS TEXT)), lower('x'' OR 1=1 --')) > 0`, ""},
+		{"is." + url.QueryEscape(`a"b`) + "=" + url.QueryEscape(`x' OR 1=1 --`),
+			`WHERE instr(lower(CAST("a""b" AS TEXT)), lower('x'' OR 1=1 --')) > 0`, ""},
 		{"is.none=x", "", "there is no such field"},
 		{"min._committed_at=2026-01-31", `WHERE "_committed_at" >= '2026-01-31'`, ""},
 	} {
@@ -55,22 +57,26 @@ func TestFilters(t *testing.T) {
 		skip, rows int
 		want, sql  string
 	}{
-		{0, 1, "1 of ", "LIMIT 1001 OFFSET 0"}, {0, 1000, "1\u202f000 of ", "LIMIT 1001 OFFSET 0"}, {50, 1001, "More than 1\u202f000 of ", "LIMIT 1001 OFFSET 0"},
-		{950, 951, "951 of ", "LIMIT 1001 OFFSET 0"}, {951, 3, "954 of ", "LIMIT 51 OFFSET 951"}, {5000, 1, "More than 1\u202f000 of ", "LIMIT 51 OFFSET 5000"}, {5000, 0, "0 of ", "LIMIT 51 OFFSET 5000"},
+		{0, 1, "1 of ", "LIMIT 1001 OFFSET 0"}, {0, 1000, "1\u202f000 of ", "LIMIT 1001 OFFSET 0"},
+		{50, 1001, "More than 1\u202f000 of ", "LIMIT 1001 OFFSET 0"}, {950, 951, "951 of ", "LIMIT 1001 OFFSET 0"},
+		{951, 3, "954 of ", "LIMIT 51 OFFSET 951"}, {5000, 1, "More than 1\u202f000 of ", "LIMIT 51 OFFSET 5000"},
+		{5000, 0, "0 of ", "LIMIT 51 OFFSET 5000"},
 	} {
 		s.host.queries, s.host.result.Rows = nil, slices.Repeat([][]json.RawMessage{{data("b")}}, x.rows)
 		page := s.page(fmt.Sprintf("/ui/records?connection=bank&stream=notes&min.n=1&after=%d", x.skip))
 		if len(s.host.queries) != 1 || !strings.HasSuffix(s.host.queries[0].SQL, x.sql) {
 			t.Errorf("%+v asked %+v", x, s.host.queries)
 		}
-		if !strings.Contains(page, ">"+x.want) && !strings.Contains(page, " "+x.want) && !strings.Contains(page, "\n"+x.want) {
+		if !strings.Contains(page, ">"+x.want) && !strings.Contains(page, " "+x.want) &&
+			!strings.Contains(page, "\n"+x.want) {
 			t.Errorf("%+v: the page does not say it", x)
 		}
 		if shown := strings.Count(page, "key=b&"); x.skip > 0 && x.rows > x.skip && shown > 2*(x.rows-x.skip) {
 			t.Errorf("%+v: %d records are shown", x, shown)
 		}
 	}
-	for _, bad := range []string{"is.n=" + strings.Repeat("x", 300), "is." + strings.Repeat("x", 200) + "=1", "is.n=%00", "is.n=%ff"} {
+	for _, bad := range []string{"is.n=" + strings.Repeat("x", 300), "is." + strings.Repeat("x", 200) + "=1",
+		"is.n=%00", "is.n=%ff"} {
 		if a := s.get("/ui/records?connection=bank&stream=notes&" + bad); a.status != 400 {
 			t.Errorf("%.40s: %d", bad, a.status)
 		}
@@ -81,11 +87,13 @@ func TestFilters(t *testing.T) {
 func TestHistogram(t *testing.T) {
 	s := open(t)
 	s.host.connections = []host.Connection{{ConnectionID: "bank"}}
-	s.host.tables = []host.Table{{Name: "bank.notes", ConnectionID: "bank", Stream: "notes", Columns: []host.QueryColumn{{Name: "at", Type: "time"}}}}
+	s.host.tables = []host.Table{{Name: "bank.notes", ConnectionID: "bank", Stream: "notes",
+		Columns: []host.QueryColumn{{Name: "at", Type: "time"}}}}
 	s.host.result = host.QueryResult{Columns: []host.QueryColumn{{Name: "day"}, {Name: "n"}}, Rows: [][]json.RawMessage{
 		{data("2026-01-01"), data(3)}, {data("2026-01-03"), data(7)}, {data("<script>"), data(1)}, {data(nil), data(2)}}}
 	part := s.page("/ui/data/filters?connection=bank&stream=notes&by=at&min.at=2025-01-01")
-	for _, want := range []string{"3 records, 1 Jan 2026", "0 records, 2 Jan 2026", "7 records, 3 Jan 2026", "max.at=2026-01-01", `name="min.at" value="2025-01-01"`} {
+	for _, want := range []string{"3 records, 1 Jan 2026", "0 records, 2 Jan 2026", "7 records, 3 Jan 2026",
+		"max.at=2026-01-01", `name="min.at" value="2025-01-01"`} {
 		if !strings.Contains(part, want) {
 			t.Errorf("the part lacks %s: %s", want, part)
 		}

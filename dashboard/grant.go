@@ -253,7 +253,8 @@ func (f *form) scope(streams []host.RequestedStream) (json.RawMessage, error) {
 		}
 		x := one{Name: s.Name, View: f.text("view"+at, 256)}
 		if x.View == "" && !f.on("allFields"+at) {
-			x.Fields = slices.DeleteFunc(slices.Clone(f.all("field"+at)), func(name string) bool { return !slices.Contains(s.Fields, name) })
+			x.Fields = slices.DeleteFunc(slices.Clone(f.all("field"+at)),
+				func(name string) bool { return !slices.Contains(s.Fields, name) })
 			if len(x.Fields) == 0 {
 				f.fail("field"+at, "at least one field, or all of them")
 			}
@@ -376,7 +377,8 @@ func bindingFields(asked host.Requested, b host.Bindings) map[string]string {
 	}
 	if b.Filesystem != nil {
 		for i, m := range b.Filesystem.Mounts {
-			at := slices.IndexFunc(asked.Bindings["filesystem"].Mounts, func(x host.RequestedMount) bool { return x.Name == m.Name })
+			at := slices.IndexFunc(asked.Bindings["filesystem"].Mounts,
+				func(x host.RequestedMount) bool { return x.Name == m.Name })
 			names["filesystem.mounts["+strconv.Itoa(i)+"].hostPath"] = "mount." + strconv.Itoa(at)
 		}
 	}

@@ -95,11 +95,13 @@ func amountOf(r store.Run) amount {
 
 // nextDay draws when schedules are due within 24 hours.
 func (b *overviewBody) nextDay(now time.Time) {
-	p := plot{Label: "When connections run next, within 24 hours", Width: plotWidth, Height: 24, First: "now", Last: "in 24 h"}
+	p := plot{Label: "When connections run next, within 24 hours", Width: plotWidth, Height: 24,
+		First: "now", Last: "in 24 h"}
 	for _, s := range b.Next {
 		if d := s.NextDueAt.Sub(now); d < 24*time.Hour {
 			x := max(d.Hours(), 0) / 24 * (plotWidth - 8)
-			p.Bars = append(p.Bars, bar{X: round(x), W: 8, H: 24, Tone: "accent", Text: s.ConnectionID + ", " + stamp(*s.NextDueAt)})
+			p.Bars = append(p.Bars, bar{X: round(x), W: 8, H: 24, Tone: "accent",
+				Text: s.ConnectionID + ", " + stamp(*s.NextDueAt)})
 		}
 	}
 	if len(p.Bars) > 0 {

@@ -37,15 +37,19 @@ func (u *settingUI) lookHosts(ctx context.Context) (out hostList, err error) {
 		versions = append(versions, abi.Clean(m.Version))
 		starting = starting || !m.Draining && m.Capacity > 0
 		if !m.Admitted {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("%s is not admitted to the vault, so it runs nothing that needs a secret: give sluice hosts code there, and sluice hosts admit %s at a host that is.", abi.Clean(m.Name), abi.Clean(m.HostID)))
+			out.Warnings = append(out.Warnings,
+				fmt.Sprintf("%s is not admitted to the vault, so it runs nothing that needs a secret: give sluice hosts code there, and sluice hosts admit %s at a host that is.", abi.Clean(m.Name), abi.Clean(m.HostID)))
 		}
 		if m.Draining && m.Runs == 0 {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("%s is drained and has no runs: it can be stopped now.", abi.Clean(m.Name)))
+			out.Warnings = append(out.Warnings,
+				fmt.Sprintf("%s is drained and has no runs: it can be stopped now.", abi.Clean(m.Name)))
 		}
 	}
 	slices.Sort(versions)
 	if versions = slices.Compact(versions); len(versions) > 1 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("The hosts are of versions %s: bring all to the newest one before the next upgrade.", strings.Join(versions, " and ")))
+		out.Warnings = append(out.Warnings,
+			fmt.Sprintf("The hosts are of versions %s: bring all to the newest one before the next upgrade.",
+				strings.Join(versions, " and ")))
 	}
 	if !starting {
 		out.Warnings = append(out.Warnings, "No host starts runs: let one of them, or start another.")

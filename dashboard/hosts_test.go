@@ -17,16 +17,18 @@ func TestHosts(t *testing.T) {
 	}
 	now := time.Now()
 	s.host.hosts = []host.Member{
-		{HostID: "host_a", Name: "oak<b>", Version: "1.2.3", URL: "https://a.example", Labels: []string{"browser", "site=berlin"}, Capacity: 8, Runs: 1,
+		{HostID: "host_a", Name: "oak<b>", Version: "1.2.3", URL: "https://a.example",
+			Labels: []string{"browser", "site=berlin"}, Capacity: 8, Runs: 1,
 			RunIDs: []string{"run_0000000000000000000000001a"}, Admitted: true, Self: true, Leads: true, SeenAt: now},
 		{HostID: "host_b", Name: "elm", Version: "1.2.4", Capacity: 8, Draining: true, SeenAt: now},
 	}
 	s.host.lost = []host.Member{{HostID: "host_c", Name: "ash", Version: "1.2.3", Runs: 2, SeenAt: now.Add(-time.Minute)}}
 	page := s.page("/ui/settings")
 	for _, want := range []string{
-		`id="hosts"`, "oak&lt;b&gt;", `href="https://a.example"`, "site=berlin", "1 of 8 runs", `href="/ui/runs/run_0000000000000000000000001a"`, "this one", "leads",
-		"/ui/hosts/host_a/drain", "/ui/hosts/host_b/undrain", "elm is drained and has no runs", "versions 1.2.3 and 1.2.4", "ash</bdi> was lost", "2 runs of it were ended", "host_c",
-		"not admitted", "elm is not admitted to the vault", "sluice hosts admit host_b",
+		`id="hosts"`, "oak&lt;b&gt;", `href="https://a.example"`, "site=berlin", "1 of 8 runs",
+		`href="/ui/runs/run_0000000000000000000000001a"`, "this one", "leads", "/ui/hosts/host_a/drain",
+		"/ui/hosts/host_b/undrain", "elm is drained and has no runs", "versions 1.2.3 and 1.2.4", "ash</bdi> was lost",
+		"2 runs of it were ended", "host_c", "not admitted", "elm is not admitted to the vault", "sluice hosts admit host_b",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
@@ -59,7 +61,8 @@ func TestRunElsewhere(t *testing.T) {
 	}
 	s.host.elsewhere = &host.Member{HostID: "host_b", Name: "elm", URL: "https://b.example"}
 	there := s.page("/ui/runs/run_1")
-	if !strings.Contains(there, "does not tell at the moment") || !strings.Contains(there, `href="https://b.example"`) || strings.Contains(there, "<dt>Phase</dt>") || strings.Contains(there, "Not measured") {
+	if !strings.Contains(there, "does not tell at the moment") || !strings.Contains(there, `href="https://b.example"`) ||
+		strings.Contains(there, "<dt>Phase</dt>") || strings.Contains(there, "Not measured") {
 		t.Errorf("the page of a run of another host: %s", there)
 	}
 }

@@ -66,7 +66,8 @@ func (u waiting) items(ctx context.Context) ([]timeline.Item, error) {
 // wanted reports whether the owner has to act on a request, here or elsewhere.
 func wanted(s timeline.State) bool {
 	switch s {
-	case timeline.StateA, timeline.StateB, timeline.StateBDecision, timeline.StateC, timeline.StateCNoSurface, timeline.StateE:
+	case timeline.StateA, timeline.StateB, timeline.StateBDecision, timeline.StateC,
+		timeline.StateCNoSurface, timeline.StateE:
 		return true
 	}
 	return false

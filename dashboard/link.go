@@ -49,7 +49,8 @@ func linksOf(attachments []host.LiveAttachment) []link {
 			}
 			l.Text = abi.Cut(abi.CleanLines(l.Text), maxLink)
 		case "file", "fixture":
-			l.Text = abi.Cut(abi.CleanLines(strings.Join(strings.Fields(a.Kind+" "+a.Ref+" "+a.Accept+" "+a.Status), " ")), maxLink)
+			l.Text = abi.Cut(abi.CleanLines(strings.Join(strings.Fields(a.Kind+" "+a.Ref+" "+a.Accept+" "+a.Status), " ")),
+				maxLink)
 			l.Only = true
 		default:
 			continue
@@ -63,7 +64,8 @@ func linksOf(attachments []host.LiveAttachment) []link {
 // ASCII.
 func target(raw string) (address, host string, plain bool) {
 	u, err := url.Parse(raw)
-	if err != nil || len(raw) > maxLink || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
+	if err != nil || len(raw) > maxLink || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || u.Opaque != "" {
 		return "", "", false
 	}
 	for _, r := range raw {

@@ -12,16 +12,22 @@ import (
 // else is text; a code is drawn with its text.
 func TestLinks(t *testing.T) {
 	s := open(t)
-	s.host.raw = &host.RawAssistance{Message: "m", Page: &host.OpenPage{Title: "Approve", URLHost: "bank.example"}, Attachments: []host.LiveAttachment{
-		{Kind: "url", URL: "https://bank.example:8443/ok?a=1"}, {Kind: "url", URL: "http://bank.example/plain"}, {Kind: "url", URL: "javascript:alert(1)"},
-		{Kind: "url", URL: "https://user@bank.example/"}, {Kind: "url", URL: "https://b\u0430nk.example/"}, {Kind: "url", URL: "//bank.example/"}, {Kind: "url", URL: "ftp://bank.example/"},
-		{Kind: "qr", Payload: "https://bank.example/code"}, {Kind: "qr", Payload: strings.Repeat("x", 5000)}, {Kind: "file", URL: "https://bank.example/file"},
-	}}
+	s.host.raw = &host.RawAssistance{Message: "m", Page: &host.OpenPage{Title: "Approve", URLHost: "bank.example"},
+		Attachments: []host.LiveAttachment{
+			{Kind: "url", URL: "https://bank.example:8443/ok?a=1"}, {Kind: "url", URL: "http://bank.example/plain"},
+			{Kind: "url", URL: "javascript:alert(1)"}, {Kind: "url", URL: "https://user@bank.example/"},
+			{Kind: "url", URL: "https://b\u0430nk.example/"}, {Kind: "url", URL: "//bank.example/"},
+			{Kind: "url", URL: "ftp://bank.example/"}, {Kind: "qr", Payload: "https://bank.example/code"},
+			{Kind: "qr", Payload: strings.Repeat("x", 5000)}, {Kind: "file", URL: "https://bank.example/file"},
+		}}
 	s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})},
-		store.Event{Type: "run.assistance_requested", Data: data(map[string]any{"assistance_request_id": "q", "progress_posture": "running", "owner_action": "act_elsewhere", "response_obligation": "none", "message": "m"})})
+		store.Event{Type: "run.assistance_requested",
+			Data: data(map[string]any{"assistance_request_id": "q", "progress_posture": "running",
+				"owner_action": "act_elsewhere", "response_obligation": "none", "message": "m"})})
 	page := s.page("/ui/inbox")
 	for _, want := range []string{`href="https://bank.example:8443/ok?a=1" target="_blank" rel="noopener noreferrer" hx-disable>Open bank.example:8443<`,
-		`href="http://bank.example/plain" target="_blank"`, "not encrypted", `<path class="qr-ink" d="M`, "The browser is at <strong><bdi", "bank.example</bdi></strong> · ", "https://bank.example/code"} {
+		`href="http://bank.example/plain" target="_blank"`, "not encrypted", `<path class="qr-ink" d="M`,
+		"The browser is at <strong><bdi", "bank.example</bdi></strong> · ", "https://bank.example/code"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}
@@ -44,9 +50,13 @@ func TestLinks(t *testing.T) {
 // open, and is no link.
 func TestFilesAreNamed(t *testing.T) {
 	s := open(t)
-	s.host.raw = &host.RawAssistance{Message: "m", Attachments: []host.LiveAttachment{{Kind: "file", Label: "Statement", Accept: ".csv", URL: "https://bank.example/file"}, {Kind: "fixture", Ref: "mail-2"}, {Kind: "url", URL: "https://bank.example/ok"}}}
+	s.host.raw = &host.RawAssistance{Message: "m",
+		Attachments: []host.LiveAttachment{{Kind: "file", Label: "Statement", Accept: ".csv",
+			URL: "https://bank.example/file"}, {Kind: "fixture", Ref: "mail-2"}, {Kind: "url", URL: "https://bank.example/ok"}}}
 	s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})},
-		store.Event{Type: "run.assistance_requested", Data: data(map[string]any{"assistance_request_id": "q", "progress_posture": "blocked", "owner_action": "operate_attachment", "response_obligation": "none", "message": "m"})})
+		store.Event{Type: "run.assistance_requested",
+			Data: data(map[string]any{"assistance_request_id": "q", "progress_posture": "blocked",
+				"owner_action": "operate_attachment", "response_obligation": "none", "message": "m"})})
 	page := s.page("/ui/runs/run_1")
 	for _, want := range []string{"Statement", "file .csv", "fixture mail-2"} {
 		if !strings.Contains(page, want) {

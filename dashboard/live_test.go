@@ -82,7 +82,8 @@ func TestPagesFollow(t *testing.T) {
 	if got := run.next("asks"); !strings.Contains(got, `name="f.code"`) {
 		t.Errorf("the run's page: %s", got)
 	}
-	s.commit(lease, store.Event{Type: "run.assistance_resolved", Data: data(map[string]string{"assistance_request_id": "q1", "status": "resolved"})})
+	s.commit(lease, store.Event{Type: "run.assistance_resolved",
+		Data: data(map[string]string{"assistance_request_id": "q1", "status": "resolved"})})
 	if got := run.next("asks"); strings.Contains(got, "f.code") {
 		t.Errorf("an answered question stays: %s", got)
 	}
@@ -97,7 +98,9 @@ func TestLongTimeline(t *testing.T) {
 	for sent := 1; sent < total; {
 		var events []store.Event
 		for ; len(events) < 1000 && sent < total; sent++ {
-			events = append(events, store.Event{Type: "run.progress_reported", Stream: "mail", Data: data(map[string]any{"message": fmt.Sprint("Letter ", sent), "stream": "mail", "count": sent, "total": total})})
+			events = append(events, store.Event{Type: "run.progress_reported", Stream: "mail",
+				Data: data(map[string]any{"message": fmt.Sprint("Letter ", sent), "stream": "mail",
+					"count": sent, "total": total})})
 		}
 		s.commit(lease, events...)
 	}

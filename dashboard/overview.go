@@ -133,7 +133,8 @@ func rank(c connectionRow) int {
 	if c.Waits {
 		return -1
 	}
-	return slices.Index([]string{"attention", "failed", leftOut, "running", "not ready", "new", "ready", "off"}, healthOf(c.Connection))
+	return slices.Index([]string{"attention", "failed", leftOut, "running", "not ready", "new", "ready", "off"},
+		healthOf(c.Connection))
 }
 
 func nameOf(c host.Connection) string { return cmp.Or(c.DisplayName, c.ConnectionID) }

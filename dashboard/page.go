@@ -62,7 +62,8 @@ func (u *frame) routes() []web.Route {
 
 // loadPages lists the pages. Each is parsed, with its copy of the layout and the shared parts, when it is first shown.
 func (u *frame) loadPages() (map[string]func() (*template.Template, error), error) {
-	base, err := template.New("layout.html").Funcs(u.words()).ParseFS(templateFiles, "templates/layout.html", "templates/part_*.html")
+	base, err := template.New("layout.html").Funcs(u.words()).ParseFS(templateFiles, "templates/layout.html",
+		"templates/part_*.html")
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,8 @@ func (u *frame) loadPages() (map[string]func() (*template.Template, error), erro
 	}
 	pages := map[string]func() (*template.Template, error){}
 	for _, name := range names {
-		pages[strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "page_"), ".html")] = sync.OnceValues(func() (*template.Template, error) {
+		pages[strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "page_"),
+			".html")] = sync.OnceValues(func() (*template.Template, error) {
 			t, err := base.Clone()
 			if err != nil {
 				return nil, err

@@ -29,9 +29,12 @@ type shortcut struct{ Name, Path, also string }
 
 // places lists the pages that need no parameter.
 var places = []shortcut{
-	{"Overview", "/ui/", "home start"}, {"Needs me", "/ui/inbox", "inbox questions"}, {"Runs", "/ui/runs", "history"}, {"Data", "/ui/data", "streams"}, {"Records", "/ui/records", "streams"}, {"SQL", "/ui/data/sql", "query"}, {"Destinations", "/ui/data/destinations", "export sync"},
-	{"Connectors", "/ui/connectors", "install modules new connection add connect"}, {"Schedules", "/ui/schedules", "cron times"},
-	{"Keys", "/ui/keys", "api tokens"}, {"Audit", "/ui/audit", "log"}, {"Settings", "/ui/settings", "webhooks backups host"},
+	{"Overview", "/ui/", "home start"}, {"Needs me", "/ui/inbox", "inbox questions"}, {"Runs", "/ui/runs", "history"},
+	{"Data", "/ui/data", "streams"}, {"Records", "/ui/records", "streams"}, {"SQL", "/ui/data/sql", "query"},
+	{"Destinations", "/ui/data/destinations", "export sync"},
+	{"Connectors", "/ui/connectors", "install modules new connection add connect"},
+	{"Schedules", "/ui/schedules", "cron times"}, {"Keys", "/ui/keys", "api tokens"}, {"Audit", "/ui/audit", "log"},
+	{"Settings", "/ui/settings", "webhooks backups host"},
 }
 
 // A foundRun is a run that the palette can open.

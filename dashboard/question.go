@@ -63,10 +63,12 @@ func (u *runUI) answer(c *fiber.Ctx) error {
 }
 
 // late lists the codes of answers that came too late.
-var late = map[string]bool{"conflict": true, "no_pending_interaction": true, "interrupt_already_resolved": true, "interrupt_cancelled": true}
+var late = map[string]bool{"conflict": true, "no_pending_interaction": true, "interrupt_already_resolved": true,
+	"interrupt_cancelled": true}
 
 func tooLate() error {
-	return web.NewProblem(409, "conflict", "This question is closed already: it was answered somewhere else, or its time was over. Nothing of what you entered was used.")
+	return web.NewProblem(409, "conflict",
+		"This question is closed already: it was answered somewhere else, or its time was over. Nothing of what you entered was used.")
 }
 
 // answers reads the fields of the view.
@@ -142,6 +144,7 @@ func (f *form) answerTo(x timeline.FormField) (json.RawMessage, error) {
 // is shown while it is typed, since it is worthless a moment later; a password is not.
 func isCode(i timeline.Item, f timeline.FormField) bool {
 	text := f.Type == "" || f.Type == "string" || f.Type == "integer"
-	return i.Kind == abi.KindOTP && text && len(f.Enum) == 0 && f.Format != "password" && !strings.Contains(strings.ToLower(f.Name), "pass") &&
+	return i.Kind == abi.KindOTP && text && len(f.Enum) == 0 && f.Format != "password" &&
+		!strings.Contains(strings.ToLower(f.Name), "pass") &&
 		(f.Secret || f.Type == "integer")
 }

@@ -80,7 +80,8 @@ func (u *recordUI) routes() []web.Route {
 func (u *recordUI) recordsOf(c *fiber.Ctx) (recordsBody, error) {
 	q := web.QueryOf(c)
 	b := recordsBody{Connection: q.Text("connection", 64), Stream: q.Text("stream", 256), Find: q.Text("find", maxFind),
-		Order: q.OneOf("order", "-version", "version", "-version", "key", "-key", "emitted", "-emitted"), Deleted: q.Bool("deleted", false), By: q.Text("by", 128)}
+		Order:   q.OneOf("order", "-version", "version", "-version", "key", "-key", "emitted", "-emitted"),
+		Deleted: q.Bool("deleted", false), By: q.Text("by", 128)}
 	for _, name := range c.Context().QueryArgs().PeekMulti("col") {
 		if len(b.Chosen) < offered && len(name) <= 128 && isText(string(name)) {
 			b.Chosen = append(b.Chosen, string(name))
@@ -247,7 +248,8 @@ func cell(raw json.RawMessage) string {
 
 // prominence ranks fields that help to tell records apart.
 func prominence(name string) int {
-	for i, word := range []string{"description", "body", "author", "status", "kind", "amount", "date", "at", "summary", "subject", "title", "name"} {
+	for i, word := range []string{"description", "body", "author", "status", "kind", "amount", "date", "at", "summary",
+		"subject", "title", "name"} {
 		if strings.Contains(name, word) {
 			return i + 1
 		}

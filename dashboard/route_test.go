@@ -33,14 +33,16 @@ func TestEveryRouteWantsASession(t *testing.T) {
 			}
 			continue
 		}
-		a := s.send(r.Method, path, "{}", "Content-Type", "application/json", "Sec-Fetch-Site", "same-origin", "Origin", s.base)
+		a := s.send(r.Method, path, "{}", "Content-Type", "application/json", "Sec-Fetch-Site",
+			"same-origin", "Origin", s.base)
 		switch {
 		case r.Page && (a.status != 303 || a.header.Get("Location") != loginFor(path)):
 			t.Errorf("%s %s without a session: %d, want a way to the login", r.Method, path, a.status)
 		case !r.Page && a.status != 401:
 			t.Errorf("%s %s without a session: %d, want 401", r.Method, path, a.status)
 		}
-		elsewhere := []string{"Cookie", s.cookie, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example", web.HeaderCSRF, s.session.CSRFToken, "Content-Type", "application/json"}
+		elsewhere := []string{"Cookie", s.cookie, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example",
+			web.HeaderCSRF, s.session.CSRFToken, "Content-Type", "application/json"}
 		if a := s.send(r.Method, path, "{}", elsewhere...); a.status != 403 {
 			t.Errorf("%s %s from another site: %d, want 403", r.Method, path, a.status)
 		}
@@ -48,7 +50,8 @@ func TestEveryRouteWantsASession(t *testing.T) {
 			continue
 		}
 		for _, token := range []string{"", "wrong", s.session.CSRFToken + "x"} {
-			if a := s.send(r.Method, path, "{}", append(own, "Content-Type", "application/json", web.HeaderCSRF, token)...); a.status != 403 {
+			if a := s.send(r.Method, path, "{}",
+				append(own, "Content-Type", "application/json", web.HeaderCSRF, token)...); a.status != 403 {
 				t.Errorf("%s %s with the page token %q: %d, want 403", r.Method, path, token, a.status)
 			}
 		}
@@ -81,14 +84,17 @@ func TestNoSuchPage(t *testing.T) {
 		"/ui/runs/run_x/older": html, "/ui/assets/nope.js": html, "/nope": html,
 	} {
 		a := s.send("GET", path, "", append(own, headers...)...)
-		if a.status != 404 && a.status != 405 || a.header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(a.body, "Go to the overview") {
+		if a.status != 404 && a.status != 405 || a.header.Get("Content-Type") != "text/html; charset=utf-8" ||
+			!strings.Contains(a.body, "Go to the overview") {
 			t.Errorf("%s: %d %s", path, a.status, a.header.Get("Content-Type"))
 		}
 	}
 	for path, headers := range map[string][]string{
-		"/ui/nope": {"HX-Request", "true"}, "/ui/none": {"Sec-Fetch-Mode", "cors"}, "/ui/runs/run_x/older": {"HX-Request", "true"}, "/nope": nil, "/v1/nope": html,
+		"/ui/nope": {"HX-Request", "true"}, "/ui/none": {"Sec-Fetch-Mode", "cors"},
+		"/ui/runs/run_x/older": {"HX-Request", "true"}, "/nope": nil, "/v1/nope": html,
 	} {
-		if a := s.send("GET", path, "", append(own, headers...)...); a.status < 400 || a.header.Get("Content-Type") != "application/json" {
+		if a := s.send("GET", path, "", append(own, headers...)...); a.status < 400 ||
+			a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s for a script: %d %s", path, a.status, a.header.Get("Content-Type"))
 		}
 	}
@@ -110,7 +116,8 @@ func TestLoginLeadsBack(t *testing.T) {
 			t.Errorf("%.60s leads to %.100s", path, a.header.Get("Location"))
 		}
 	}
-	if a := s.send("GET", "/ui/runs", "", "HX-Request", "true"); a.status != 401 || a.header.Get("HX-Redirect")+a.header.Get("Location") != "" {
+	if a := s.send("GET", "/ui/runs", "", "HX-Request", "true"); a.status != 401 ||
+		a.header.Get("HX-Redirect")+a.header.Get("Location") != "" {
 		t.Errorf("a fragment takes its page away: %d %v", a.status, a.header)
 	}
 }
@@ -135,9 +142,11 @@ func TestPacked(t *testing.T) {
 		}
 		return string(text)
 	}
-	for _, path := range []string{"/ui/", "/ui/runs", "/ui/runs/run_1", "/ui/runs?connection=bank&status=active", "/ui/settings", "/ui/assets/sluice.js", "/ui/assets/uPlot.iife.min.js"} {
+	for _, path := range []string{"/ui/", "/ui/runs", "/ui/runs/run_1", "/ui/runs?connection=bank&status=active",
+		"/ui/settings", "/ui/assets/sluice.js", "/ui/assets/uPlot.iife.min.js"} {
 		plain, packed := get(path, "identity"), get(path, "br, gzip;q=0.8")
-		if packed.header.Get("Content-Encoding") != "gzip" || packed.header.Get("Vary") != "Accept-Encoding" || len(packed.body) > len(plain.body)*2/3 || unpack(packed) != plain.body {
+		if packed.header.Get("Content-Encoding") != "gzip" || packed.header.Get("Vary") != "Accept-Encoding" ||
+			len(packed.body) > len(plain.body)*2/3 || unpack(packed) != plain.body {
 			t.Errorf("%s: %d bytes of %d, %v", path, len(packed.body), len(plain.body), packed.header)
 		}
 		if plain.header.Get("Content-Encoding") != "" || plain.header.Get("Vary") != "Accept-Encoding" {
@@ -149,7 +158,8 @@ func TestPacked(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/ui/records?connection=bank&find=guess", "/ui/runs?connection=guess", "/ui/runs?before=guess", "/ui/audit?actor=guess", "/ui/?x=guess"} {
+	for _, path := range []string{"/ui/records?connection=bank&find=guess", "/ui/runs?connection=guess",
+		"/ui/runs?before=guess", "/ui/audit?actor=guess", "/ui/?x=guess"} {
 		if a := get(path, "gzip"); a.status != 200 || a.header.Get("Content-Encoding") != "" {
 			t.Errorf("%s: %d, repeats a guess and is compressed", path, a.status)
 		}
@@ -171,15 +181,17 @@ func TestPacked(t *testing.T) {
 // them.
 func TestHeadersOfPages(t *testing.T) {
 	s := open(t)
-	for _, path := range []string{"/ui/", "/ui/login", "/ui/inbox", "/ui/runs", "/ui/data", "/ui/data/sql", "/ui/data/destinations", "/ui/assistants", "/ui/records", "/ui/connectors", "/ui/schedules", "/ui/keys",
+	for _, path := range []string{"/ui/", "/ui/login", "/ui/inbox", "/ui/runs", "/ui/data", "/ui/data/sql",
+		"/ui/data/destinations", "/ui/assistants", "/ui/records", "/ui/connectors", "/ui/schedules", "/ui/keys",
 		"/ui/audit", "/ui/settings", "/ui/connectors", "/ui/runs/nothing", "/ui/connections/nothing"} {
 		a := s.get(path)
 		if strings.HasSuffix(path, "nothing") != (a.status == 404) {
 			t.Errorf("%s: %d", path, a.status)
 		}
 		for name, want := range map[string]string{
-			"Content-Security-Policy": web.ContentSecurityPolicy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+			"Content-Security-Policy": web.ContentSecurityPolicy, "X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
 			"Content-Type": "text/html; charset=utf-8",
 		} {
 			if got := a.header.Get(name); got != want {
@@ -187,7 +199,8 @@ func TestHeadersOfPages(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"script-src 'self'", "require-trusted-types-for 'script'", "frame-ancestors 'none'", "default-src 'none'"} {
+	for _, want := range []string{"script-src 'self'", "require-trusted-types-for 'script'", "frame-ancestors 'none'",
+		"default-src 'none'"} {
 		if !strings.Contains(web.ContentSecurityPolicy, want) {
 			t.Errorf("the policy lacks %s", want)
 		}

@@ -174,7 +174,8 @@ func (r *streamRow) rate(from, now time.Time, status timeline.Status) {
 
 // estimate sets roughly how long the rest takes at the pace so far.
 func (r *streamRow) estimate(from, at time.Time, status timeline.Status) {
-	if status != timeline.Running || r.Count == nil || r.Total == nil || *r.Count <= 0 || *r.Total <= *r.Count || !at.After(from) {
+	if status != timeline.Running || r.Count == nil || r.Total == nil || *r.Count <= 0 ||
+		*r.Total <= *r.Count || !at.After(from) {
 		return
 	}
 	left := time.Duration(float64(at.Sub(from)) / float64(*r.Count) * float64(*r.Total-*r.Count))

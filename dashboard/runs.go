@@ -36,7 +36,8 @@ type runsBody struct {
 }
 
 // recent returns the newest runs of a connection, or of all for "".
-func recent(ctx context.Context, list store.Runs, streams *stream.Hub, connection store.ConnectionID, limit int) ([]timeline.Snapshot, error) {
+func recent(ctx context.Context, list store.Runs, streams *stream.Hub, connection store.ConnectionID,
+	limit int) ([]timeline.Snapshot, error) {
 	rows, err := list.Runs(ctx, connection, "", limit)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func recent(ctx context.Context, list store.Runs, streams *stream.Hub, connectio
 // runsOf parses the query of the list.
 func runsOf(c *fiber.Ctx) (runsBody, error) {
 	q := web.QueryOf(c)
-	b := runsBody{Connection: q.Text("connection", 64), Status: q.Text("status", 16), Before: q.Text("before", 64), Find: q.Text("find", maxFind)}
+	b := runsBody{Connection: q.Text("connection", 64), Status: q.Text("status", 16), Before: q.Text("before", 64),
+		Find: q.Text("find", maxFind)}
 	if err := q.Err(); err != nil {
 		return b, err
 	}
@@ -108,7 +110,8 @@ func (u *runUI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 			}
 			looked, before = looked+1, r.ID
 			status := timeline.RowStatus(r)
-			wanted := b.Status == "" || b.Status == string(status) || b.Status == "active" && !status.Terminal() || b.Status == timeline.Partial && status == timeline.Completed
+			wanted := b.Status == "" || b.Status == string(status) || b.Status == "active" && !status.Terminal() ||
+				b.Status == timeline.Partial && status == timeline.Completed
 			if !wanted {
 				continue
 			}
@@ -139,7 +142,8 @@ func (b runsBody) finds(s timeline.Snapshot) bool {
 	if s.Error != nil {
 		said = s.Error.Code + " " + s.Error.Message
 	}
-	all := strings.Join([]string{string(s.RunID), string(s.Sluice.ConnectionID), statusWord(s.Sluice.TriggerKind), s.Sluice.TerminalReason, reasonWord(s.Sluice.TerminalReason), said}, " ")
+	all := strings.Join([]string{string(s.RunID), string(s.Sluice.ConnectionID), statusWord(s.Sluice.TriggerKind),
+		s.Sluice.TerminalReason, reasonWord(s.Sluice.TerminalReason), said}, " ")
 	return b.Find == "" || strings.Contains(strings.ToLower(all), strings.ToLower(b.Find))
 }
 
@@ -159,7 +163,8 @@ func (u *runUI) listRuns(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	known := b.Connection == "" || slices.ContainsFunc(b.Connections, func(x host.Connection) bool { return x.ConnectionID == b.Connection })
+	known := b.Connection == "" ||
+		slices.ContainsFunc(b.Connections, func(x host.Connection) bool { return x.ConnectionID == b.Connection })
 	at := url.Values{"connection": {b.Connection}, "status": {b.Status}, "before": {b.Before}, "find": {b.Find}}
 	return u.show(c, "runs", content{Title: "Runs", Nav: "runs", Live: "/ui/live/runs?" + at.Encode(),
 		Known: known && b.Before == "" && b.Find == "", Body: b})

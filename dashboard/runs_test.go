@@ -16,7 +16,8 @@ func TestRunsByPages(t *testing.T) {
 	s := open(t)
 	const total = 120
 	for i := range total {
-		s.run(store.RunID(fmt.Sprintf("run_%03d", i)), store.ConnectionID(fmt.Sprintf("c-%03d", i)), store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "x"})})
+		s.run(store.RunID(fmt.Sprintf("run_%03d", i)), store.ConnectionID(fmt.Sprintf("c-%03d", i)),
+			store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "x"})})
 	}
 	link := regexp.MustCompile(`<th scope="row"><a href="/ui/runs/(run_\d+)"`)
 	for _, filter := range []string{"", "active"} {
@@ -48,7 +49,8 @@ func TestRunsByPages(t *testing.T) {
 // TestEmptyPages: a page without anything says what to do next.
 func TestEmptyPages(t *testing.T) {
 	s := open(t)
-	for path, want := range map[string]string{"/ui/": "Install a connector", "/ui/inbox": "Nothing needs you", "/ui/runs": "No runs", "/ui/records": "No records yet", "/ui/connectors": "Upload a",
+	for path, want := range map[string]string{"/ui/": "Install a connector", "/ui/inbox": "Nothing needs you",
+		"/ui/runs": "No runs", "/ui/records": "No records yet", "/ui/connectors": "Upload a",
 		"/ui/schedules": "Nothing to schedule", "/ui/keys": "No keys", "/ui/audit": "Nothing was written down"} {
 		if page := s.page(path); !strings.Contains(page, want) || !strings.Contains(page, `class="empty"`) {
 			t.Errorf("%s lacks %q", path, want)
@@ -78,7 +80,8 @@ func TestListsFollow(t *testing.T) {
 	if a := s.get("/ui/live/runs?status=nothing"); a.status != 400 {
 		t.Errorf("a state that there is not: %d", a.status)
 	}
-	for path, region := range map[string]string{"/ui/live/schedules": "schedules", "/ui/live/connectors": "list", "/ui/live/audit": "entries"} {
+	for path, region := range map[string]string{"/ui/live/schedules": "schedules", "/ui/live/connectors": "list",
+		"/ui/live/audit": "entries"} {
 		if got := s.watch(path).next(region); got == "" {
 			t.Errorf("%s sends no %s", path, region)
 		}
@@ -95,7 +98,8 @@ func TestFoldedLines(t *testing.T) {
 		}
 		return store.Event{Type: "run.batch_ingested", Stream: store.Stream(stream), Data: data(e)}
 	}
-	s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})}, batch("mail"), batch("files"), batch("mail", 501))
+	s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})},
+		batch("mail"), batch("files"), batch("mail", 501))
 	page := s.page("/ui/runs/run_1")
 	for _, stream := range []string{"mail", "files"} {
 		if want := `data-fold="run.batch_ingested ` + stream + `" data-records="500"`; strings.Count(page, want) != 1 {

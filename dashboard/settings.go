@@ -173,7 +173,8 @@ func attempted(a webhook.Attempt) string {
 }
 
 // withWebhook changes a webhook, records that in the audit log and reloads the page.
-func (u *settingUI) withWebhook(c *fiber.Ctx, action string, do func(ctx context.Context, id string) (outcome string, err error)) error {
+func (u *settingUI) withWebhook(c *fiber.Ctx, action string,
+	do func(ctx context.Context, id string) (outcome string, err error)) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err

@@ -219,7 +219,8 @@ func (u *sqlUI) download(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	err = u.audit.Audit(ctx, "records.exported", "query", "done", map[string]string{"records": strconv.Itoa(len(r.Rows)), "format": format})
+	err = u.audit.Audit(ctx, "records.exported", "query", "done",
+		map[string]string{"records": strconv.Itoa(len(r.Rows)), "format": format})
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,8 @@ func speedOf(events []store.Event, from time.Time, all time.Duration) *plot {
 		return nil
 	}
 	for i := range of {
-		of[i].Tone, of[i].Text = "accent", short(float64(int64(of[i].Value)))+" records a second after "+lasted(each*time.Duration(i))
+		of[i].Tone, of[i].Text = "accent", short(float64(int64(of[i].Value)))+" records a second after "+
+			lasted(each*time.Duration(i))
 		of[i].Value = float64(int64(of[i].Value))
 	}
 	p := barsOf("Records stored in a second, over the time of the run", plotWidth, plotHeight, of)
@@ -140,7 +141,8 @@ func memoryOf(r store.Run, live *host.LiveRun, now time.Time) *plot {
 		return nil
 	}
 	top := float64(max(slices.Max(m.Bytes), 1))
-	p := plot{Label: "Memory of the connector, at most " + size(top) + ", over the time of the run", Width: plotWidth, Height: plotHeight,
+	p := plot{Label: "Memory of the connector, at most " + size(top) + ", over the time of the run",
+		Width: plotWidth, Height: plotHeight,
 		Top: size(top) + " of memory", First: "0 s", Last: lasted(all)}
 	path := strings.Builder{}
 	path.WriteString("M0 " + number(plotHeight))
@@ -149,7 +151,8 @@ func memoryOf(r store.Run, live *host.LiveRun, now time.Time) *plot {
 		until := min(from+time.Duration(m.EveryMS)*time.Millisecond, all)
 		if until > from {
 			y := number(plotHeight * (1 - float64(bytes)/top))
-			path.WriteString("L" + number(float64(from)/float64(all)*plotWidth) + " " + y + "H" + number(float64(until)/float64(all)*plotWidth))
+			path.WriteString("L" + number(float64(from)/float64(all)*plotWidth) + " " + y + "H" +
+				number(float64(until)/float64(all)*plotWidth))
 		}
 	}
 	path.WriteString("V" + number(plotHeight) + "Z")

@@ -64,7 +64,8 @@ func open(t *testing.T) *site {
 	hub := stream.New(st, stream.Options{})
 	s.hub = hub
 	hooks, err := webhook.Open(ctx, webhook.Options{
-		Store: st, Secrets: signing{}, AllowLoopback: true, Forbidden: func(netip.Addr) string { return "there is no network" },
+		Store: st, Secrets: signing{}, AllowLoopback: true,
+		Forbidden: func(netip.Addr) string { return "there is no network" },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,8 @@ func open(t *testing.T) *site {
 			t.Error(err)
 		}
 	})
-	pages, err := dashboard.New(dashboard.Options{Host: s.host, Store: st, Streams: hub, Webhooks: hooks, Version: "1.2.3"})
+	pages, err := dashboard.New(dashboard.Options{Host: s.host, Store: st, Streams: hub,
+		Webhooks: hooks, Version: "1.2.3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +161,8 @@ func (s *site) page(path string) string {
 func (s *site) run(id store.RunID, connection store.ConnectionID, events ...store.Event) store.Lease {
 	s.t.Helper()
 	now := time.Now()
-	row := store.Run{ID: id, ConnectionID: connection, TraceID: "trc_0123456789abcdef", Status: "active", Phase: "running", StartedAt: now, TriggerKind: "manual", Attempt: 1}
+	row := store.Run{ID: id, ConnectionID: connection, TraceID: "trc_0123456789abcdef", Status: "active", Phase: "running",
+		StartedAt: now, TriggerKind: "manual", Attempt: 1}
 	lease, err := s.store.Acquire(s.t.Context(), row, "host", "boot", time.Hour)
 	if err != nil {
 		s.t.Fatal(err)
@@ -345,7 +348,8 @@ func (f *fake) ApproveBindings(_ context.Context, _ store.ConnectionID, q host.B
 	f.bindings = q
 	return q, f.refuse
 }
-func (f *fake) PutSchedule(_ context.Context, _ store.ConnectionID, d host.ScheduleDefinition, _ *uint64) (host.Schedule, bool, error) {
+func (f *fake) PutSchedule(_ context.Context, _ store.ConnectionID, d host.ScheduleDefinition,
+	_ *uint64) (host.Schedule, bool, error) {
 	f.schedule = d
 	return host.Schedule{}, true, f.refuse
 }

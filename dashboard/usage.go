@@ -45,13 +45,15 @@ func spent(r store.Run, live *host.LiveRun, now time.Time) map[string]int64 {
 		Usage map[string]int64
 	}
 	if live != nil && r.FinishedAt == nil {
-		return map[string]int64{"budget.compute": live.Usage.CPU.Milliseconds(), "budget.total": now.Sub(r.StartedAt).Milliseconds()}
+		return map[string]int64{"budget.compute": live.Usage.CPU.Milliseconds(),
+			"budget.total": now.Sub(r.StartedAt).Milliseconds()}
 	}
 	if json.Unmarshal(r.Result, &result) != nil {
 		return nil
 	}
 	out := map[string]int64{}
-	for name, used := range map[string]string{"budget.compute": "cpu_ms", "budget.total": "wall_ms", "budget.owner_wait": "owner_wait_ms", "budget.pause": "paused_ms"} {
+	for name, used := range map[string]string{"budget.compute": "cpu_ms", "budget.total": "wall_ms",
+		"budget.owner_wait": "owner_wait_ms", "budget.pause": "paused_ms"} {
 		if n, ok := result.Usage[used]; ok {
 			out[name] = n
 		}

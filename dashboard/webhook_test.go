@@ -61,7 +61,8 @@ func TestWebhookPage(t *testing.T) {
 		t.Fatalf("%s: %d %s", again, a.status, a.body)
 	}
 	rotated := s.post(one+"/rotate", map[string][]string{})
-	if rotated.status != 200 || !strings.Contains(rotated.body, "whsec_") || !strings.Contains(rotated.body, "the old one too") {
+	if rotated.status != 200 || !strings.Contains(rotated.body, "whsec_") ||
+		!strings.Contains(rotated.body, "the old one too") {
 		t.Errorf("%d %s", rotated.status, rotated.body)
 	}
 	page = s.page("/ui/settings")
@@ -69,7 +70,8 @@ func TestWebhookPage(t *testing.T) {
 		strings.Contains(page, "private-page") || strings.Contains(page, "whsec_") {
 		t.Errorf("%s", page)
 	}
-	for _, path := range []string{"/ui/webhooks/whk_none/test", "/ui/webhooks/whk_none/rotate", one + "/deliveries/del_none/redeliver"} {
+	for _, path := range []string{"/ui/webhooks/whk_none/test", "/ui/webhooks/whk_none/rotate",
+		one + "/deliveries/del_none/redeliver"} {
 		if a := s.post(path, map[string][]string{}); a.status != 404 {
 			t.Errorf("%s: %d", path, a.status)
 		}

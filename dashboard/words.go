@@ -181,7 +181,8 @@ func tone(s any) string {
 		return "good"
 	case "failed", "revoked", "invalid", "refused", "blocked":
 		return "bad"
-	case "waiting-approval", "waiting-input", "waiting-external", "attention", "expired", "consumed", "cooling_off", "abandoned", "paused", "partial", "partially_committed", "process", leftOut:
+	case "waiting-approval", "waiting-input", "waiting-external", "attention", "expired", "consumed", "cooling_off",
+		"abandoned", "paused", "partial", "partially_committed", "process", leftOut:
 		return "warn"
 	case "running", "pending", "open":
 		return "live"
@@ -190,9 +191,10 @@ func tone(s any) string {
 }
 
 var statusWords = map[string]string{
-	"pending": "starting", "waiting-approval": "waits for you", "waiting-input": "waits for you", "waiting-external": "waits for you elsewhere",
-	"completed": "done", "succeeded": "done", "single_use": "one run only", "consumed": "used up", "cooling_off": "cooling off",
-	"full_refresh": "everything again", "manual": "by hand", "scheduled": "by schedule",
+	"pending": "starting", "waiting-approval": "waits for you", "waiting-input": "waits for you",
+	"waiting-external": "waits for you elsewhere", "completed": "done", "succeeded": "done", "single_use": "one run only",
+	"consumed": "used up", "cooling_off": "cooling off", "full_refresh": "everything again", "manual": "by hand",
+	"scheduled": "by schedule",
 }
 
 func statusWord(s any) string {

@@ -315,7 +315,8 @@ const (
 func (r *Run) Assist(a Assistance) (id string, err error) {
 	m := &abi.AssistanceMessage{
 		ID: a.ID, ProgressPosture: a.Posture, OwnerAction: a.Action, ResponseObligation: abi.ObligationNone,
-		Message: a.Message, Sensitivity: a.Sensitivity, InputSchema: a.InputSchema, Attachments: a.Attachments, Stream: a.Stream,
+		Message: a.Message, Sensitivity: a.Sensitivity, InputSchema: a.InputSchema,
+		Attachments: a.Attachments, Stream: a.Stream,
 	}
 	if a.Timeout > 0 {
 		s := a.Timeout.Seconds()

@@ -37,20 +37,26 @@ func TestQuestions(t *testing.T) {
 		{"otp with its own field", `{"request_id":"x","status":"success","data":{"pin":1234}}`,
 			`interact {"request_id":"x","kind":"otp","message":"PIN?","schema":{"type":"object","properties":{"pin":{"type":"integer","title":"Your \"PIN\""}},"required":["pin"]}}`,
 			func(ctx context.Context, run *guest.Run) (any, error) {
-				return run.OTP(ctx, "PIN?", guest.RequestID("x"), guest.Form(guest.Field{Name: "pin", Type: "integer", Title: `Your "PIN"`}))
+				return run.OTP(ctx, "PIN?", guest.RequestID("x"),
+					guest.Form(guest.Field{Name: "pin", Type: "integer", Title: `Your "PIN"`}))
 			}, "1234"},
 		{"credentials", `{"status":"success","data":{"username":"ada","password":"sealed","tenant":"x"},"sealed_fields":["password"]}`,
 			`interact {"request_id":"credentials-1","kind":"credentials","message":"Login","schema":{"type":"object","properties":{"username":{"type":"string","format":"email"},"password":{"type":"string","secret":true},"tenant":{"type":"string"}},"required":["username","password"]}}`,
 			func(ctx context.Context, run *guest.Run) (any, error) {
 				l, err := run.Credentials(ctx, "Login", guest.Form(guest.Field{Name: "username", Format: "email"},
 					guest.Field{Name: "password", Secret: true}, guest.Field{Name: "tenant", Optional: true}))
-				return []any{l.Username, l.Password, l.Answer.Text("tenant"), l.Answer.Sealed("password"), l.Answer.Sealed("username"), l.Answer.Has("none")}, err
+				return []any{l.Username, l.Password, l.Answer.Text("tenant"), l.Answer.Sealed("password"),
+					l.Answer.Sealed("username"), l.Answer.Has("none")}, err
 			}, []any{"ada", "sealed", "x", true, false, false}},
-		{"manual action", `{"status":"success"}`, `interact {"request_id":"manual_action-1","kind":"manual_action","message":"Click"}`,
+		{"manual action", `{"status":"success"}`,
+			`interact {"request_id":"manual_action-1","kind":"manual_action","message":"Click"}`,
 			func(ctx context.Context, run *guest.Run) (any, error) { return nil, run.ManualAction(ctx, "Click") }, nil},
-		{"accept", `{"status":"success","data":{"action":"accept","comment":"ok"}}`, `interact {"request_id":"approval-1","kind":"approval","message":"May I?"}`,
-			func(ctx context.Context, run *guest.Run) (any, error) { return run.Approve(ctx, "May I?") }, guest.Decision{Accepted: true, Comment: "ok"}},
-		{"reject", `{"status":"success","data":{"action":"reject"}}`, `interact {"request_id":"approval-1","kind":"approval","message":"May I?"}`,
+		{"accept", `{"status":"success","data":{"action":"accept","comment":"ok"}}`,
+			`interact {"request_id":"approval-1","kind":"approval","message":"May I?"}`,
+			func(ctx context.Context, run *guest.Run) (any, error) { return run.Approve(ctx, "May I?") },
+			guest.Decision{Accepted: true, Comment: "ok"}},
+		{"reject", `{"status":"success","data":{"action":"reject"}}`,
+			`interact {"request_id":"approval-1","kind":"approval","message":"May I?"}`,
 			func(ctx context.Context, run *guest.Run) (any, error) { return run.Approve(ctx, "May I?") }, guest.Decision{}},
 		{"refine", `{"status":"success","data":{"action":"refine","comment":"shorter"}}`,
 			`interact {"request_id":"approval-1","kind":"approval","message":"May I?","schema":{"type":"object","properties":{"action":{"enum":["accept","reject","refine"]}}}}`,
@@ -90,7 +96,8 @@ func TestQuestions(t *testing.T) {
 
 // TestQuestionsWithoutAnswer: declined, late, nobody there, and already over.
 func TestQuestionsWithoutAnswer(t *testing.T) {
-	for response, want := range map[string]error{`{"status":"cancelled"}`: guest.ErrCancelled, `{"status":"timeout"}`: guest.ErrTimeout} {
+	for response, want := range map[string]error{`{"status":"cancelled"}`: guest.ErrCancelled,
+		`{"status":"timeout"}`: guest.ErrTimeout} {
 		asking(response).drive(t, func(ctx context.Context, run *guest.Run) error {
 			if _, err := run.OTP(ctx, "Code?"); !errors.Is(err, want) {
 				t.Errorf("%s: %v", response, err)
@@ -138,7 +145,8 @@ func TestDeadlineIsATimeout(t *testing.T) {
 			_, err2 := run.OTP(ctx, "x", guest.Timeout(time.Second))
 			return errors.Join(err1, err2)
 		})
-		for i, want := range []string{`"request_id":"otp-1","kind":"otp","message":"x","timeout_seconds":30}`, `"request_id":"otp-2","kind":"otp","message":"x","timeout_seconds":1}`} {
+		for i, want := range []string{`"request_id":"otp-1","kind":"otp","message":"x","timeout_seconds":30}`,
+			`"request_id":"otp-2","kind":"otp","message":"x","timeout_seconds":1}`} {
 			if !strings.HasSuffix(h.calls[i+1], want) {
 				t.Errorf("%s\nwant %s", h.calls[i+1], want)
 			}

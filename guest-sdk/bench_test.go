@@ -65,11 +65,12 @@ func BenchmarkEmit(b *testing.B) {
 		Thread    thread   `json:"thread"`
 	}
 	m := &message{
-		ID: "msg-000000123456", CreatedAt: "2026-03-04T05:06:07.891Z", From: "ada@example.org", Subject: "Notes on the engine",
-		Size: 18234, Read: true, Labels: []string{"inbox", "work"}, Thread: thread{"t-99881"},
+		ID: "msg-000000123456", CreatedAt: "2026-03-04T05:06:07.891Z", From: "ada@example.org",
+		Subject: "Notes on the engine", Size: 18234, Read: true, Labels: []string{"inbox", "work"}, Thread: thread{"t-99881"},
 	}
 	for name, start := range map[string]string{
-		"whole": wasmStart, "projected": strings.Replace(wasmStart, `{"name":"messages"}`, `{"name":"messages","fields":["id","from"]}`, 1),
+		"whole": wasmStart, "projected": strings.Replace(wasmStart, `{"name":"messages"}`,
+			`{"name":"messages","fields":["id","from"]}`, 1),
 	} {
 		b.Run(name, func(b *testing.B) {
 			h := &sink{start: start}

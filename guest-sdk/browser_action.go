@@ -195,7 +195,8 @@ func (b *Browser) SelectIDs(ctx context.Context, t Target, ids []string, options
 	return b.selectMany(ctx, t, "id", ids, options)
 }
 
-func (b *Browser) selectMany(ctx context.Context, t Target, by string, list []string, options []PageOption) (*Action, error) {
+func (b *Browser) selectMany(ctx context.Context, t Target, by string, list []string,
+	options []PageOption) (*Action, error) {
 	many := []map[string]string{}
 	for _, one := range list {
 		many = append(many, map[string]string{by: one})
@@ -209,7 +210,8 @@ func (b *Browser) Check(ctx context.Context, t Target, on bool, options ...PageO
 }
 
 // Adjust sets a slider or stepper to value, within tolerance.
-func (b *Browser) Adjust(ctx context.Context, t Target, value, tolerance float64, options ...PageOption) (*Action, error) {
+func (b *Browser) Adjust(ctx context.Context, t Target, value, tolerance float64,
+	options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "adjust", "target": t, "value": value, "tolerance": tolerance}, options)
 }
 
@@ -219,7 +221,8 @@ func (b *Browser) ScrollTo(ctx context.Context, t Target, options ...PageOption)
 }
 
 // Scroll scrolls the page down, up, left or right by amount, a fraction of the viewport.
-func (b *Browser) Scroll(ctx context.Context, direction string, amount float64, options ...PageOption) (*Action, error) {
+func (b *Browser) Scroll(ctx context.Context, direction string, amount float64,
+	options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "scroll", "direction": direction, "amount": amount}, options)
 }
 

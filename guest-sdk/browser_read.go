@@ -60,7 +60,8 @@ func (b *Browser) WaitChange(ctx context.Context, timeout time.Duration) error {
 		Success bool   `json:"success"`
 		Reason  string `json:"reason"`
 	}
-	if err := b.ask(ctx, request{"verb": "wait", "for": "ui_change", "timeout_ms": timeout.Milliseconds()}, nil, &reply); err != nil {
+	if err := b.ask(ctx, request{"verb": "wait", "for": "ui_change", "timeout_ms": timeout.Milliseconds()}, nil,
+		&reply); err != nil {
 		return err
 	}
 	if !reply.Success {

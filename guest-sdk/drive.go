@@ -66,7 +66,8 @@ func panicPlace() string {
 	panicked := false
 	for {
 		f, more := frames.Next()
-		own := strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, sdk) || strings.HasPrefix(f.Function, encoder)
+		own := strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, sdk) ||
+			strings.HasPrefix(f.Function, encoder)
 		if panicked && !own {
 			return " at " + path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)) + ":" + strconv.Itoa(f.Line)
 		}

@@ -82,16 +82,21 @@ func TestDone(t *testing.T) {
 		exit    int
 	}{
 		{"succeeded", nil, 3, `done {"status":"succeeded","records_emitted":3}`, 0},
-		{"error", errors.New("disk on fire"), 1, `done {"status":"failed","records_emitted":1,"error":{"message":"disk on fire"}}`, 1},
-		{"blank error", errors.New(" "), 0, `done {"status":"failed","records_emitted":0,"error":{"message":"the connector failed without a message"}}`, 1},
+		{"error", errors.New("disk on fire"), 1,
+			`done {"status":"failed","records_emitted":1,"error":{"message":"disk on fire"}}`, 1},
+		{"blank error", errors.New(" "), 0,
+			`done {"status":"failed","records_emitted":0,"error":{"message":"the connector failed without a message"}}`, 1},
 		{"fail", fmt.Errorf("list: %w", guest.Fail("rate_limited", true, guest.RetryByRuntime, "status %d", 429)), 0,
 			`done {"status":"failed","records_emitted":0,"error":{"message":"list: status 429","code":"rate_limited","retryable":true,"recovery_hint":{"action":"retry_by_runtime"}}}`, 1},
-		{"fail without hint", guest.Fail("gone", false, "", "gone"), 0, `done {"status":"failed","records_emitted":0,"error":{"message":"gone","code":"gone","retryable":false}}`, 1},
+		{"fail without hint", guest.Fail("gone", false, "", "gone"), 0,
+			`done {"status":"failed","records_emitted":0,"error":{"message":"gone","code":"gone","retryable":false}}`, 1},
 		{"declined", fmt.Errorf("login: %w", guest.ErrCancelled), 0,
 			`done {"status":"failed","records_emitted":0,"error":{"message":"login: guest: the owner cancelled the question","code":"interaction_cancelled","recovery_hint":{"action":"manual_action_required"}}}`, 1},
-		{"own context", context.Canceled, 0, `done {"status":"failed","records_emitted":0,"error":{"message":"context canceled"}}`, 1},
+		{"own context", context.Canceled, 0,
+			`done {"status":"failed","records_emitted":0,"error":{"message":"context canceled"}}`, 1},
 		{"hostile message", errors.New("a\x00\xff\"" + strings.Repeat("é", 3000)), 0,
-			`done {"status":"failed","records_emitted":0,"error":{"message":"a` + "\ufffd\ufffd" + `\"` + strings.Repeat("é", 1996) + `"}}`, 1},
+			`done {"status":"failed","records_emitted":0,"error":{"message":"a` + "\ufffd\ufffd" + `\"` +
+				strings.Repeat("é", 1996) + `"}}`, 1},
 	} {
 		h := &tape{}
 		exit := h.drive(t, func(_ context.Context, run *guest.Run) error {
@@ -123,7 +128,8 @@ func TestPanic(t *testing.T) {
 	if exit != 1 || len(h.calls) != 4 || h.calls[1] != "emit 1 records" {
 		t.Fatalf("exit %d, calls %q", exit, h.calls)
 	}
-	if !strings.HasPrefix(h.calls[2], `log {"level":"error","message":"panic: assignment to entry in nil map at guest-sdk/drive_test.go:120","fields":{"stack":"goroutine`) || !strings.Contains(h.calls[2], "drive_test.go") {
+	if !strings.HasPrefix(h.calls[2],
+		`log {"level":"error","message":"panic: assignment to entry in nil map at guest-sdk/drive_test.go:120","fields":{"stack":"goroutine`) || !strings.Contains(h.calls[2], "drive_test.go") {
 		t.Errorf("log %s", h.calls[2])
 	}
 	if want := `done {"status":"failed","records_emitted":1,"error":{"message":"panic: assignment to entry in nil map at guest-sdk/drive_test.go:120","code":"panic","retryable":false}}`; h.last() != want {
@@ -138,7 +144,10 @@ func (panicky) MarshalJSON() ([]byte, error) { panic("ouch") }
 
 func TestPanicWithinEmit(t *testing.T) {
 	h := &tape{}
-	if exit := h.drive(t, func(_ context.Context, run *guest.Run) error { return run.Emit("a", "1", panicky{}) }); exit != 1 || !strings.Contains(h.last(), "panic: ouch") {
+	if exit := h.drive(t, func(_ context.Context,
+		run *guest.Run) error {
+		return run.Emit("a", "1", panicky{})
+	}); exit != 1 || !strings.Contains(h.last(), "panic: ouch") {
 		t.Errorf("exit %d, calls %q", exit, h.calls)
 	}
 }
@@ -146,10 +155,12 @@ func TestPanicWithinEmit(t *testing.T) {
 // TestViolationEndsTheRun: after EPROTO nothing is sent any more, DONE included,
 // and the context is done.
 func TestViolationEndsTheRun(t *testing.T) {
-	h := &tape{refuse: map[abi.Call]error{abi.CallProgress: guest.NewError(abi.EPROTO, "progress_invalid_message", "blank")}}
+	h := &tape{refuse: map[abi.Call]error{abi.CallProgress: guest.NewError(abi.EPROTO,
+		"progress_invalid_message", "blank")}}
 	exit := h.drive(t, func(ctx context.Context, run *guest.Run) error {
 		err := run.Progress("")
-		if e, ok := errors.AsType[*guest.Error](err); !ok || e.Code != "progress_invalid_message" || !errors.Is(err, abi.EPROTO) || ctx.Err() == nil {
+		if e, ok := errors.AsType[*guest.Error](err); !ok || e.Code != "progress_invalid_message" ||
+			!errors.Is(err, abi.EPROTO) || ctx.Err() == nil {
 			t.Errorf("%v, ctx %v", err, ctx.Err())
 		}
 		for _, err := range []error{run.Emit("a", "1", struct{}{}), run.Checkpoint("a", nil), run.Flush()} {
@@ -209,7 +220,8 @@ func TestDoneRefused(t *testing.T) {
 
 func TestNoCollect(t *testing.T) {
 	h := &tape{}
-	if exit := guest.Drive(t.Context(), guest.Connector{}, h); exit == 0 || !strings.Contains(h.last(), "no Collect function") {
+	if exit := guest.Drive(t.Context(), guest.Connector{}, h); exit == 0 ||
+		!strings.Contains(h.last(), "no Collect function") {
 		t.Errorf("exit %d, %s", exit, h.last())
 	}
 }
@@ -243,8 +255,9 @@ func TestStart(t *testing.T) {
 	start := abi.Start{
 		RunID: "run_1", ConnectionID: "mail", ConnectorID: "https://c/mail", CollectionMode: abi.Incremental,
 		Scope: abi.Scope{Streams: []abi.ScopeStream{
-			{Name: "a", Resources: []string{"x", "y"}, Fields: []string{}, TimeRange: &abi.TimeRange{Since: "2026", Until: "2027"},
-				Extra: []abi.ScopeMember{{Name: "note", Value: json.RawMessage(`{"k":[1]}`)}}},
+			{Name: "a", Resources: []string{"x", "y"}, Fields: []string{},
+				TimeRange: &abi.TimeRange{Since: "2026", Until: "2027"},
+				Extra:     []abi.ScopeMember{{Name: "note", Value: json.RawMessage(`{"k":[1]}`)}}},
 			{Name: "b", TimeRange: &abi.TimeRange{Until: "2027"}},
 		}},
 		State: map[string]json.RawMessage{"a": json.RawMessage(`{"after":"\"é"}`), "b": json.RawMessage("null")},
@@ -252,8 +265,10 @@ func TestStart(t *testing.T) {
 			Network: &abi.NetworkBinding{Hosts: []string{"h:1"}}, Interactive: &struct{}{},
 			Filesystem: &abi.FilesystemBinding{Mounts: []abi.GuestMount{{Path: "/data", Mode: "ro"}}},
 		},
-		DetailGaps: []abi.ServedGap{{GapID: "g", Stream: "b", ParentStream: "a", RecordKey: "k", Reason: "r", DetailLocator: json.RawMessage(`{"u":1}`), ListCursor: json.RawMessage(`{"p":2}`), AttemptCount: 3}},
-		Config:     json.RawMessage(`{"who":"Ada"}`), Secrets: map[string]string{"token": "t"}, ABI: &abi.Version{Major: 1, Minor: 2},
+		DetailGaps: []abi.ServedGap{{GapID: "g", Stream: "b", ParentStream: "a", RecordKey: "k", Reason: "r",
+			DetailLocator: json.RawMessage(`{"u":1}`), ListCursor: json.RawMessage(`{"p":2}`), AttemptCount: 3}},
+		Config: json.RawMessage(`{"who":"Ada"}`), Secrets: map[string]string{"token": "t"},
+		ABI: &abi.Version{Major: 1, Minor: 2},
 	}
 	raw, err := json.Marshal(start)
 	if err != nil {
@@ -285,7 +300,8 @@ func TestStart(t *testing.T) {
 			t.Error("a mount that is not there")
 		}
 		s, ok := run.Stream("b")
-		if run.Secret("token") != "t" || run.Secret("none") != "" || !run.InScope("b") || run.InScope("c") || !ok || s.TimeRange.Until != "2027" {
+		if run.Secret("token") != "t" || run.Secret("none") != "" || !run.InScope("b") || run.InScope("c") || !ok ||
+			s.TimeRange.Until != "2027" {
 			t.Error("secret or scope")
 		}
 		return nil

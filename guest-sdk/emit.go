@@ -110,7 +110,8 @@ func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error 
 	if uint(len(key)-1) >= abi.MaxKeyBytes {
 		return ErrKey
 	}
-	rec := abi.FrameRecord{KeyKind: kind, Stream: o.index, EmittedAt: at, Key: unsafe.Slice(unsafe.StringData(key), len(key))}
+	rec := abi.FrameRecord{KeyKind: kind, Stream: o.index, EmittedAt: at,
+		Key: unsafe.Slice(unsafe.StringData(key), len(key))}
 	if _, ok := v.(deletion); ok {
 		rec.Op = abi.OpDelete
 	}

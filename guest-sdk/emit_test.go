@@ -52,10 +52,11 @@ func TestEmitForms(t *testing.T) {
 			Raw("r", []byte(" [1, 2] ")).Null("n").Strings("l", []string{"a", "b"}).Any("x", item{"y"})
 		return errors.Join(
 			run.Emit("a", "struct", item{"1"}), run.Emit("a", "pointer", &item{"1"}),
-			run.Emit("a", "map", map[string]any{"id": "1"}), run.Emit("a", "raw", json.RawMessage(` {"id" : "1"} `)), run.Emit("a", "bytes", []byte(`{"id":"1"}`)),
-			rec.Emit("record"), rec.Reset().Emit("empty"), run.Emit("a", "new", guest.NewRecord().String("id", "1")),
-			run.EmitAt("a", "at", item{"1"}, at), run.EmitKey("a", []string{"x", "\"y\""}, item{"1"}),
-			run.Delete("a", "gone"), run.DeleteKey("a", []string{"x", "y"}), run.Emit("b", "other stream", item{"1"}),
+			run.Emit("a", "map", map[string]any{"id": "1"}), run.Emit("a", "raw", json.RawMessage(` {"id" : "1"} `)),
+			run.Emit("a", "bytes", []byte(`{"id":"1"}`)), rec.Emit("record"), rec.Reset().Emit("empty"),
+			run.Emit("a", "new", guest.NewRecord().String("id", "1")), run.EmitAt("a", "at", item{"1"}, at),
+			run.EmitKey("a", []string{"x", "\"y\""}, item{"1"}), run.Delete("a", "gone"), run.DeleteKey("a", []string{"x", "y"}),
+			run.Emit("b", "other stream", item{"1"}),
 		)
 	})
 	var got strings.Builder
@@ -63,9 +64,9 @@ func TestEmitForms(t *testing.T) {
 		fmt.Fprintf(&got, "%d %d %d %d %s %s\n", r.Op, r.KeyKind, r.Stream, r.EmittedAt, r.Key, r.Data)
 	}
 	want := strings.Join([]string{
-		`0 0 0 0 struct {"id":"1"}`, `0 0 0 0 pointer {"id":"1"}`, `0 0 0 0 map {"id":"1"}`, `0 0 0 0 raw {"id":"1"}`, `0 0 0 0 bytes {"id":"1"}`,
-		`0 0 0 0 record {"s":"x\"","i":-5,"f":1.5,"b":true,"t":"2026-01-02T03:04:05.000006Z","r":[1,2],"n":null,"l":["a","b"],"x":{"id":"y"}}`,
-		`0 0 0 0 empty {}`, `0 0 0 0 new {"id":"1"}`, fmt.Sprintf(`0 0 0 %d at {"id":"1"}`, at.UnixMicro()), `0 1 0 0 ["x","\"y\""] {"id":"1"}`,
+		`0 0 0 0 struct {"id":"1"}`, `0 0 0 0 pointer {"id":"1"}`, `0 0 0 0 map {"id":"1"}`, `0 0 0 0 raw {"id":"1"}`,
+		`0 0 0 0 bytes {"id":"1"}`,
+		`0 0 0 0 record {"s":"x\"","i":-5,"f":1.5,"b":true,"t":"2026-01-02T03:04:05.000006Z","r":[1,2],"n":null,"l":["a","b"],"x":{"id":"y"}}`, `0 0 0 0 empty {}`, `0 0 0 0 new {"id":"1"}`, fmt.Sprintf(`0 0 0 %d at {"id":"1"}`, at.UnixMicro()), `0 1 0 0 ["x","\"y\""] {"id":"1"}`,
 		`1 0 0 0 gone `, `1 1 0 0 ["x","y"] `, `0 0 1 0 other stream {"id":"1"}`, "",
 	}, "\n")
 	if got.String() != want {
@@ -104,10 +105,11 @@ func TestEmitProjected(t *testing.T) {
 				run.Emit("b", "k", struct {
 					ID *string `json:"id"`
 				}{&id}), run.Emit("b", "k", struct{}{}), run.Emit("b", "k", *guest.NewRecord().String("id", "1").Int("n", 2)),
-				run.Emit("b", "k", map[string]any{"a": 1, "id": "1", "z": 2}), run.Emit("b", "k", json.RawMessage(`{"z":1,"id":"1"}`)),
-				run.Emit("b", "k", stamp{"1"}), run.Emit("b", "k", &stamp{"1"}),
-				bound.Reset().Int("a", 1).String("id", "1").Null("z").Emit("k"), bound.Reset().String("id", "1").Emit("k"),
-				bound.Reset().Null("z").Int("a", 1).String("id", "1").Emit("k"), bound.Reset().Int("a", 1).Emit("k"), bound.Reset().Emit("k"),
+				run.Emit("b", "k", map[string]any{"a": 1, "id": "1", "z": 2}),
+				run.Emit("b", "k", json.RawMessage(`{"z":1,"id":"1"}`)), run.Emit("b", "k", stamp{"1"}),
+				run.Emit("b", "k", &stamp{"1"}), bound.Reset().Int("a", 1).String("id", "1").Null("z").Emit("k"),
+				bound.Reset().String("id", "1").Emit("k"), bound.Reset().Null("z").Int("a", 1).String("id", "1").Emit("k"),
+				bound.Reset().Int("a", 1).Emit("k"), bound.Reset().Emit("k"),
 				run.Emit("a", "k", free.Reset().String("id", "1").Int("n", 2)), run.Emit("b", "k", free), run.Emit("a", "k", free),
 			)
 			if err != nil {
@@ -143,16 +145,17 @@ func TestEmitRefused(t *testing.T) {
 			"long key":        {run.Emit("a", long, item{}), guest.ErrKey},
 			"no parts":        {run.EmitKey("a", nil, item{}), guest.ErrKey},
 			"empty part":      {run.EmitKey("a", []string{"a", ""}, item{}), guest.ErrKey},
-			"many parts":      {run.EmitKey("a", strings.Split(strings.Repeat("a,", abi.MaxKeyParts)+"a", ","), item{}), guest.ErrKey},
-			"long parts":      {run.EmitKey("a", []string{long}, item{}), guest.ErrKey},
-			"delete":          {run.DeleteKey("a", []string{""}), guest.ErrKey},
-			"large":           {run.Emit("a", "k", map[string]any{"x": strings.Repeat("x", abi.MiB)}), guest.ErrTooLarge},
-			"no object":       {run.Emit("a", "k", []int{1}), guest.ErrNotObject},
-			"nil":             {run.Emit("a", "k", nil), guest.ErrNotObject},
-			"nil pointer":     {run.Emit("a", "k", (*item)(nil)), guest.ErrNotObject},
-			"nil record":      {run.Emit("a", "k", (*guest.Record)(nil)), guest.ErrNotObject},
-			"raw no object":   {run.Emit("a", "k", json.RawMessage("[]")), guest.ErrNotObject},
-			"cursor":          {run.Checkpoint("a", 5), guest.ErrNotObject},
+			"many parts": {run.EmitKey("a", strings.Split(strings.Repeat("a,", abi.MaxKeyParts)+"a", ","), item{}),
+				guest.ErrKey},
+			"long parts":    {run.EmitKey("a", []string{long}, item{}), guest.ErrKey},
+			"delete":        {run.DeleteKey("a", []string{""}), guest.ErrKey},
+			"large":         {run.Emit("a", "k", map[string]any{"x": strings.Repeat("x", abi.MiB)}), guest.ErrTooLarge},
+			"no object":     {run.Emit("a", "k", []int{1}), guest.ErrNotObject},
+			"nil":           {run.Emit("a", "k", nil), guest.ErrNotObject},
+			"nil pointer":   {run.Emit("a", "k", (*item)(nil)), guest.ErrNotObject},
+			"nil record":    {run.Emit("a", "k", (*guest.Record)(nil)), guest.ErrNotObject},
+			"raw no object": {run.Emit("a", "k", json.RawMessage("[]")), guest.ErrNotObject},
+			"cursor":        {run.Checkpoint("a", 5), guest.ErrNotObject},
 		} {
 			if !errors.Is(c.err, c.want) {
 				t.Errorf("%s: %v, want %v", name, c.err, c.want)
@@ -201,14 +204,16 @@ func TestFrames(t *testing.T) {
 			}
 		}
 		largest := map[string]string{"x": strings.Repeat("x", abi.MiB-8)} // 1 MiB as JSON
-		if err := errors.Join(run.Emit("a", "1", large), run.Emit("a", "2", largest), run.Emit("a", "3", largest)); err != nil {
+		if err := errors.Join(run.Emit("a", "1", large), run.Emit("a", "2", largest),
+			run.Emit("a", "3", largest)); err != nil {
 			return err
 		}
 		return run.Flush()
 	})
 	want := []string{
 		"start", "emit 1000 records", "emit 1000 records", "emit 500 records", `progress {"message":"p"}`,
-		"emit 2 records", "emit 2 records", "emit 2 records", "emit 1 records", "emit 1 records", `done {"status":"succeeded","records_emitted":2508}`,
+		"emit 2 records", "emit 2 records", "emit 2 records", "emit 1 records", "emit 1 records",
+		`done {"status":"succeeded","records_emitted":2508}`,
 	}
 	if got := strings.Join(h.calls, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("calls\n%s\nwant\n%s", got, strings.Join(want, "\n"))
@@ -235,7 +240,8 @@ func TestFullFrame(t *testing.T) {
 			run.EmitKey("a", []string{strings.Repeat("k", 1000)}, map[string]string{"x": large}))
 	})
 	rs := h.records(t)
-	if len(h.frames) != 2 || len(rs) != 2 || string(rs[0].Data) != `{"x":"`+small+`"}` || string(rs[1].Data) != `{"x":"`+large+`"}` || rs[1].KeyKind != abi.KeyCompound {
+	if len(h.frames) != 2 || len(rs) != 2 || string(rs[0].Data) != `{"x":"`+small+`"}` ||
+		string(rs[1].Data) != `{"x":"`+large+`"}` || rs[1].KeyKind != abi.KeyCompound {
 		t.Errorf("%d frames, %d records", len(h.frames), len(rs))
 	}
 }
@@ -306,7 +312,8 @@ func TestGoldenFrames(t *testing.T) {
 		h.drive(t, func(_ context.Context, run *guest.Run) error {
 			for _, r := range f.Records {
 				micros, err := strconv.ParseInt(r.EmittedAt, 10, 64)
-				if err != nil || r.Op > 1 || r.KeyKind > 1 || r.Stream >= 300 || r.Key == "" || (r.Op == 0) == (r.Data == "") || r.Op == 1 && (r.Data != "" || micros != 0) {
+				if err != nil || r.Op > 1 || r.KeyKind > 1 || r.Stream >= 300 || r.Key == "" || (r.Op == 0) == (r.Data == "") ||
+					r.Op == 1 && (r.Data != "" || micros != 0) {
 					good = false // no record that the SDK would send
 					return nil
 				}

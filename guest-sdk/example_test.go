@@ -61,7 +61,8 @@ func ExampleRun_OTP() {
 		code, err := run.OTP(ctx, "A code was sent to your phone.", guest.Timeout(5*time.Minute))
 		switch {
 		case errors.Is(err, guest.ErrNotInteractive):
-			return guest.Fail("code_needed", false, guest.ManualActionRequired, "the service wants a code: start the run by hand")
+			return guest.Fail("code_needed", false, guest.ManualActionRequired,
+				"the service wants a code: start the run by hand")
 		case err != nil:
 			return err // declined and late have a code of their own in DONE
 		}

@@ -47,7 +47,8 @@ func TestFetch(t *testing.T) {
 	framed := func(head, body string) string {
 		return string(binary.LittleEndian.AppendUint32(nil, uint32(len(head)))) + head + body
 	}
-	const some, none = `{"handle":7,"status":200,"headers":[],"url":"https://h.example/"}`, `{"handle":0,"status":200,"headers":[],"url":"https://h.example/"}`
+	const some, none = `{"handle":7,"status":200,"headers":[],"url":"https://h.example/"}`,
+		`{"handle":0,"status":200,"headers":[],"url":"https://h.example/"}`
 	for name, c := range map[string]struct {
 		host  *teller
 		body  string // "" where the reply is malformed
@@ -106,11 +107,13 @@ func TestRequests(t *testing.T) {
 		request guest.Request
 		asked   string // "" where it is refused
 	}{
-		"times":        {guest.Request{URL: "http://h/", Timeout: time.Microsecond, Wait: 2*time.Millisecond + 1}, `{"method":"GET","url":"http://h/","headers":[],"timeout_ms":1,"wait_ms":3,"inline_bytes":65536}`},
-		"URL":          {guest.Request{URL: "http://h/\xff"}, ""},
-		"header":       {guest.Request{URL: "http://h/", Header: [][2]string{{"X-Name", "caf\xe9"}}}, ""},
-		"name of one":  {guest.Request{URL: "http://h/", Header: [][2]string{{"X-\xe9", "a"}}}, ""},
-		"other script": {guest.Request{URL: "http://h/ü", Method: "PUT"}, `{"method":"PUT","url":"http://h/ü","headers":[],"inline_bytes":65536}`},
+		"times": {guest.Request{URL: "http://h/", Timeout: time.Microsecond, Wait: 2*time.Millisecond + 1},
+			`{"method":"GET","url":"http://h/","headers":[],"timeout_ms":1,"wait_ms":3,"inline_bytes":65536}`},
+		"URL":         {guest.Request{URL: "http://h/\xff"}, ""},
+		"header":      {guest.Request{URL: "http://h/", Header: [][2]string{{"X-Name", "caf\xe9"}}}, ""},
+		"name of one": {guest.Request{URL: "http://h/", Header: [][2]string{{"X-\xe9", "a"}}}, ""},
+		"other script": {guest.Request{URL: "http://h/ü", Method: "PUT"},
+			`{"method":"PUT","url":"http://h/ü","headers":[],"inline_bytes":65536}`},
 	} {
 		host := &teller{reply: `{"handle":0,"status":200,"headers":[],"url":"http://h/"}`}
 		guest.Drive(t.Context(), guest.Connector{Collect: func(_ context.Context, run *guest.Run) error {

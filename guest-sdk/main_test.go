@@ -28,7 +28,8 @@ func TestNativeMain(t *testing.T) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	exit, ok := errors.AsType[*exec.ExitError](cmd.Run())
-	if !ok || exit.ExitCode() != 2 || !strings.Contains(stderr.String(), "no sandbox") || !strings.Contains(stderr.String(), "guesttest.Run") {
+	if !ok || exit.ExitCode() != 2 || !strings.Contains(stderr.String(), "no sandbox") ||
+		!strings.Contains(stderr.String(), "guesttest.Run") {
 		t.Errorf("exit %v, %s", exit, stderr.String())
 	}
 }

@@ -69,7 +69,8 @@ func (x *exchanger) dequeue() (asked []abi.ExchangeRequest) {
 	defer x.mu.Unlock()
 	n := 0
 	for _, q := range x.queue {
-		if len(x.inFlight) > 0 && (q.alone || len(x.inFlight) == requestsAtOnce || x.inFlightBytes+len(q.frame) > requestBytes) {
+		if len(x.inFlight) > 0 &&
+			(q.alone || len(x.inFlight) == requestsAtOnce || x.inFlightBytes+len(q.frame) > requestBytes) {
 			break
 		}
 		if x.inFlight == nil {

@@ -42,7 +42,8 @@ func (c *crowd) exchange(request []byte) (reply []byte, err error) {
 	}
 	for _, a := range asked {
 		if c.handles > 0 && len(c.away) == c.handles {
-			reply = abi.ExchangeResponse{ID: a.ID, Errno: abi.ETOOBIG, Reply: []byte(`{"code":"too_many_handles","message":"close some"}`)}.Append(reply)
+			reply = abi.ExchangeResponse{ID: a.ID, Errno: abi.ETOOBIG,
+				Reply: []byte(`{"code":"too_many_handles","message":"close some"}`)}.Append(reply)
 			continue
 		}
 		a.Frame = append([]byte(nil), a.Frame...)

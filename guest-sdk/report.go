@@ -48,7 +48,8 @@ func (r *Run) Checkpoint(stream string, cursor any) error {
 // for something use Assist or a question such as OTP.
 func (r *Run) Progress(message string, options ...Option) error {
 	o := optionsOf(options)
-	return r.send(r.port.progress, &abi.ProgressMessage{Stream: o.stream, Message: message, Count: o.count, Total: o.total})
+	return r.send(r.port.progress,
+		&abi.ProgressMessage{Stream: o.stream, Message: message, Count: o.count, Total: o.total})
 }
 
 // Skip reports something that is not collected. It sets Remaining and Owner of a
@@ -68,7 +69,8 @@ func (r *Run) Gap(g Gap) error { return r.send(r.port.gap, &g) }
 // Recovered closes a gap of Start().DetailGaps whose detail has been emitted, before the
 // end of the run.
 func (r *Run) Recovered(g abi.ServedGap) error {
-	return r.send(r.port.recovered, &abi.RecoveredMessage{GapID: g.GapID, Stream: g.Stream, ReferenceOnly: true, RecordKey: g.RecordKey})
+	return r.send(r.port.recovered,
+		&abi.RecoveredMessage{GapID: g.GapID, Stream: g.Stream, ReferenceOnly: true, RecordKey: g.RecordKey})
 }
 
 // Cover accounts for the details of one parent boundary: every required key is hydrated, a

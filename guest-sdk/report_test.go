@@ -21,8 +21,8 @@ func TestMessages(t *testing.T) {
 	h := &tape{reply: map[abi.Call]string{abi.CallAssist: `{"assistance_request_id":"asst_1"}`}}
 	h.drive(t, func(_ context.Context, run *guest.Run) error {
 		id, err := run.Assist(guest.Assistance{
-			Posture: guest.PostureRunning, Action: guest.ActionActElsewhere, Message: "Approve", Stream: "a", Timeout: time.Minute,
-			Attachments: []abi.Attachment{{Kind: "url", URL: "https://x/?a=1&b=2"}},
+			Posture: guest.PostureRunning, Action: guest.ActionActElsewhere, Message: "Approve", Stream: "a",
+			Timeout: time.Minute, Attachments: []abi.Attachment{{Kind: "url", URL: "https://x/?a=1&b=2"}},
 		})
 		if id != "asst_1" {
 			t.Errorf("id %q", id)
@@ -30,9 +30,11 @@ func TestMessages(t *testing.T) {
 		n := int64(3)
 		return errors.Join(err,
 			run.AssistStatus(id, guest.Resolved, ""),
-			run.Checkpoint("a", map[string]int{"n": 1}), run.Checkpoint("a", nil), run.Checkpoint("a", json.RawMessage(`{ "n" : 2 }`)),
+			run.Checkpoint("a", map[string]int{"n": 1}), run.Checkpoint("a", nil),
+			run.Checkpoint("a", json.RawMessage(`{ "n" : 2 }`)),
 			run.Progress("p", guest.OnStream("a"), guest.Count(0.5), guest.Total(3)),
-			run.Skip(guest.Skip{Stream: "a", Reason: "r", ResourceIDs: []string{"x"}, TimeRange: &guest.TimeRange{Since: "2026"}, Diagnostics: json.RawMessage(`{"d":1}`),
+			run.Skip(guest.Skip{Stream: "a", Reason: "r", ResourceIDs: []string{"x"}, TimeRange: &guest.TimeRange{Since: "2026"},
+				Diagnostics:  json.RawMessage(`{"d":1}`),
 				Continuation: &guest.Continuation{Boundary: "b"}, RecoveryHint: &guest.Hint{Action: guest.NotRetriable}}),
 			run.Gap(guest.Gap{Stream: "a", RecordKey: "k", DetailLocator: json.RawMessage(`{"u":1}`)}),
 			run.Recovered(abi.ServedGap{GapID: "g", Stream: "a", Reason: "not sent"}),
@@ -44,8 +46,8 @@ func TestMessages(t *testing.T) {
 		"start",
 		`assist {"progress_posture":"running","owner_action":"act_elsewhere","response_obligation":"none","message":"Approve","timeout_seconds":60,"attachments":[{"kind":"url","url":"https://x/?a=1&b=2"}],"stream":"a"}`,
 		`assist_status {"assistance_request_id":"asst_1","status":"resolved"}`,
-		`checkpoint {"stream":"a","cursor":{"n":1}}`, `checkpoint {"stream":"a","cursor":null}`, `checkpoint {"stream":"a","cursor":{"n":2}}`,
-		`progress {"stream":"a","message":"p","count":0.5,"total":3}`,
+		`checkpoint {"stream":"a","cursor":{"n":1}}`, `checkpoint {"stream":"a","cursor":null}`,
+		`checkpoint {"stream":"a","cursor":{"n":2}}`, `progress {"stream":"a","message":"p","count":0.5,"total":3}`,
 		`skip {"stream":"a","reason":"r","recovery_hint":{"action":"not_retriable"},"continuation":{"boundary":"b","slice_start":0,"slice_end":0,"considered":0,"covered":0,"remaining":true,"owner":"runtime"},"resource_ids":["x"],"time_range":{"since":"2026"},"diagnostics":{"d":1}}`,
 		`gap {"stream":"a","record_key":"k","detail_locator":{"u":1}}`,
 		`recovered {"gap_id":"g","stream":"a","reference_only":true}`,
@@ -62,7 +64,8 @@ func TestMessages(t *testing.T) {
 func TestBadMeta(t *testing.T) {
 	h := &tape{}
 	h.drive(t, func(_ context.Context, run *guest.Run) error {
-		if run.Message("x", guest.Meta(make(chan int))) == nil || run.Skip(guest.Skip{Diagnostics: json.RawMessage("{")}) == nil {
+		if run.Message("x", guest.Meta(make(chan int))) == nil ||
+			run.Skip(guest.Skip{Diagnostics: json.RawMessage("{")}) == nil {
 			t.Error("no error")
 		}
 		return nil
@@ -101,11 +104,13 @@ func TestLog(t *testing.T) {
 
 // TestErrors: a refused call is a typed error that names number and code.
 func TestErrors(t *testing.T) {
-	h := &tape{refuse: map[abi.Call]error{abi.CallNetworkExchange: guest.NewError(abi.EDENIED, "sealed_destination_denied", "not there")}}
+	h := &tape{refuse: map[abi.Call]error{abi.CallNetworkExchange: guest.NewError(abi.EDENIED,
+		"sealed_destination_denied", "not there")}}
 	h.drive(t, func(_ context.Context, run *guest.Run) error {
 		_, err := run.NetworkRequest([]byte("{}"))
 		e, ok := errors.AsType[*guest.Error](err)
-		if !ok || !errors.Is(err, abi.EDENIED) || errors.Is(err, context.Canceled) || e.Error() != "sluice: EDENIED sealed_destination_denied: not there" {
+		if !ok || !errors.Is(err, abi.EDENIED) || errors.Is(err, context.Canceled) ||
+			e.Error() != "sluice: EDENIED sealed_destination_denied: not there" {
 			t.Errorf("%v", err)
 		}
 		if _, err := run.ReadHandle(1, make([]byte, 1)); !errors.Is(err, abi.ENOENT) || err.Error() != "sluice: ENOENT" {

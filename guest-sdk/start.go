@@ -81,7 +81,8 @@ func decodeBindings(v strictjson.Value) abi.Bindings {
 		b.Filesystem = &abi.FilesystemBinding{}
 		mounts, _ := f.Member("mounts")
 		for m := range mounts.Items() {
-			b.Filesystem.Mounts = append(b.Filesystem.Mounts, abi.GuestMount{Path: textMember(m, "path"), Mode: textMember(m, "mode")})
+			b.Filesystem.Mounts = append(b.Filesystem.Mounts,
+				abi.GuestMount{Path: textMember(m, "path"), Mode: textMember(m, "mode")})
 		}
 	}
 	if i, ok := v.Member("interactive"); ok && !i.Absent() {

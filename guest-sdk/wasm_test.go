@@ -71,11 +71,14 @@ func (h *wasmHost) export(b wazero.HostModuleBuilder, f abi.Function) {
 	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
 	switch f.Call {
 	case abi.CallReply:
-		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(h.reply), []api.ValueType{i32, i32}, []api.ValueType{i32}).Export(f.Name)
+		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(h.reply), []api.ValueType{i32, i32},
+			[]api.ValueType{i32}).Export(f.Name)
 	case abi.CallRead:
-		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refuse), []api.ValueType{i32, i32, i32}, []api.ValueType{i64}).Export(f.Name)
+		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refuse), []api.ValueType{i32, i32, i32},
+			[]api.ValueType{i64}).Export(f.Name)
 	case abi.CallClose:
-		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refuse), []api.ValueType{i32}, []api.ValueType{i64}).Export(f.Name)
+		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refuse), []api.ValueType{i32},
+			[]api.ValueType{i64}).Export(f.Name)
 	default:
 		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
 			request, ok := m.Memory().Read(uint32(stack[0]), uint32(stack[1]))
@@ -165,14 +168,17 @@ func TestProbe(t *testing.T) {
 	}{
 		{"all", 0, "", 0, []string{
 			"start", `interact {"request_id":"otp-1","kind":"otp","message":"Code?"}`,
-			`emit {"id":"1","text":"424242"} {"id":"2"}`, `checkpoint {"stream":"messages","cursor":{"after":"2","large":"` + strings.Repeat("x", 100_000) + `"}}`,
+			`emit {"id":"1","text":"424242"} {"id":"2"}`, `checkpoint {"stream":"messages","cursor":{"after":"2","large":"` +
+				strings.Repeat("x", 100_000) + `"}}`,
 			`done {"status":"succeeded","records_emitted":2}`}},
-		{"panic", 0, "", 1, []string{"start", "log", `done {"status":"failed","records_emitted":0,"error":{"message":"panic: as told at probe/main.go:35","code":"panic","retryable":false}}`}},
+		{"panic", 0, "", 1, []string{"start", "log",
+			`done {"status":"failed","records_emitted":0,"error":{"message":"panic: as told at probe/main.go:35","code":"panic","retryable":false}}`}},
 		{"refused", abi.EBUSY, `{"code":"c","message":"m","detail":{"d":1}}`, 1, []string{"start", `progress {"message":"p"}`,
 			`done {"status":"failed","records_emitted":0,"error":{"message":"c|m|{\"d\":1}|true","code":"refused","retryable":true,"recovery_hint":{"action":"retry_by_runtime"}}}`}},
 		{"refused", abi.EBUSY, "no JSON", 1, []string{"start", `progress {"message":"p"}`,
 			`done {"status":"failed","records_emitted":0,"error":{"message":"|||true","code":"refused","retryable":true,"recovery_hint":{"action":"retry_by_runtime"}}}`}},
-		{"cancelled", abi.ECANCELED, "", 1, []string{"start", `progress {"message":"p"}`, `done {"status":"cancelled","records_emitted":0}`}},
+		{"cancelled", abi.ECANCELED, "", 1,
+			[]string{"start", `progress {"message":"p"}`, `done {"status":"cancelled","records_emitted":0}`}},
 		{"violated", abi.EPROTO, "", 1, []string{"start", `progress {"message":"p"}`}},
 	} {
 		var got []string
@@ -180,7 +186,8 @@ func TestProbe(t *testing.T) {
 			got = append(got, called(t, call, request))
 			switch call {
 			case abi.CallStart:
-				return []byte(strings.Replace(wasmStart, `"network"`, `"interactive":{},"network"`, 1) + strings.Repeat(" ", 100_000)), 0
+				return []byte(strings.Replace(wasmStart, `"network"`, `"interactive":{},"network"`, 1) +
+					strings.Repeat(" ", 100_000)), 0
 			case abi.CallInteract:
 				return []byte(`{"request_id":"otp-1","status":"success","data":{"code":"424242"}}`), 0
 			case abi.CallProgress:

@@ -12,7 +12,8 @@ import (
 type Artifacts interface {
 	// OpenArtifact opens an artifact of a type that the host itself makes. It returns
 	// store.ErrNotFound if there is none, or no longer one. The caller closes content.
-	OpenArtifact(ctx context.Context, run store.RunID, artifactType string) (content io.ReadSeekCloser, size int64, err error)
+	OpenArtifact(ctx context.Context, run store.RunID, artifactType string) (content io.ReadSeekCloser,
+		size int64, err error)
 	// ArtifactSize returns the artifact's size without opening it: pages ask every other
 	// second.
 	ArtifactSize(ctx context.Context, run store.RunID, artifactType string) (int64, error)

@@ -28,11 +28,12 @@ type RequestedMount struct {
 
 // Bindings are approved bindings.
 type Bindings struct {
-	Network           *NetworkBinding              `json:"network,omitempty"`
-	Filesystem        *FilesystemBinding           `json:"filesystem,omitempty"`
-	Interactive       *bool                        `json:"interactive,omitempty"`
-	Browser           *BrowserBinding              `json:"browser,omitempty"` // nil: not approved
-	Other             map[string]json.RawMessage   `json:"other,omitempty"`   // bindings without a member of their own, by name
+	Network     *NetworkBinding    `json:"network,omitempty"`
+	Filesystem  *FilesystemBinding `json:"filesystem,omitempty"`
+	Interactive *bool              `json:"interactive,omitempty"`
+	Browser     *BrowserBinding    `json:"browser,omitempty"` // nil: not approved
+	// bindings without a member of their own, by name
+	Other             map[string]json.RawMessage   `json:"other,omitempty"`
 	Destinations      map[string][]abi.Destination `json:"destinations,omitempty"`
 	PlainAcknowledged []string                     `json:"plainAcknowledged,omitempty"`
 }

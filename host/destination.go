@@ -24,7 +24,8 @@ type Destinations interface {
 	RotateDestination(ctx context.Context, name, secret string) (Destination, error)
 	// RebuildDestination drops the tables of one stream, or of all streams for "", and
 	// fills them anew. Versions that exist only in a history table are lost.
-	RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (Destination, error)
+	RebuildDestination(ctx context.Context, name string, connection store.ConnectionID,
+		stream store.Stream) (Destination, error)
 	// RemoveDestination forgets a destination and leaves its tables as they are.
 	RemoveDestination(ctx context.Context, name string) error
 }

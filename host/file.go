@@ -34,7 +34,8 @@ type File struct {
 // FileOf converts a held file of connection id.
 func FileOf(id store.ConnectionID, f store.HeldFile) File {
 	return File{
-		Stream: string(f.Stream), Key: f.Key, Field: f.Field, Digest: string(f.Digest), Size: f.Size, MediaType: f.MediaType, Name: f.Name,
-		ContentURL: "/v1/connections/" + url.PathEscape(string(id)) + "/files/" + strings.TrimPrefix(string(f.Digest), "sha256:"),
+		Stream: string(f.Stream), Key: f.Key, Field: f.Field, Digest: string(f.Digest), Size: f.Size,
+		MediaType: f.MediaType, Name: f.Name, ContentURL: "/v1/connections/" + url.PathEscape(string(id)) + "/files/" +
+			strings.TrimPrefix(string(f.Digest), "sha256:"),
 	}
 }

@@ -13,23 +13,25 @@ type Given struct {
 	// secrets; nil for none.
 	Replay []byte `json:"-"`
 
-	Connection     string            `json:"connection,omitempty"` // "" is the connector's name
-	Manifest       json.RawMessage   `json:"manifest,omitempty"`   // overrides the module's own
-	Settings       json.RawMessage   `json:"settings,omitempty"`
-	State          json.RawMessage   `json:"state,omitempty"` // cursors to start from
-	ResetState     bool              `json:"resetState,omitempty"`
-	Bindings       Bindings          `json:"bindings"` // in addition to the approved ones
-	Secrets        map[string]string `json:"secrets,omitempty"`
-	Accepted       bool              `json:"accepted,omitempty"` // the owner has seen what this version asks for and who signed it
-	NotInteractive bool              `json:"notInteractive,omitempty"`
-	TimeOuts       bool              `json:"timeOuts,omitempty"` // an answer may be timeout, to test how the connector handles it
-	Strict         bool              `json:"strict,omitempty"`   // check all records against the manifest's schemas
-	Record         bool              `json:"record,omitempty"`   // record the connector's exchanges for Runs.Recording
+	Connection string            `json:"connection,omitempty"` // "" is the connector's name
+	Manifest   json.RawMessage   `json:"manifest,omitempty"`   // overrides the module's own
+	Settings   json.RawMessage   `json:"settings,omitempty"`
+	State      json.RawMessage   `json:"state,omitempty"` // cursors to start from
+	ResetState bool              `json:"resetState,omitempty"`
+	Bindings   Bindings          `json:"bindings"` // in addition to the approved ones
+	Secrets    map[string]string `json:"secrets,omitempty"`
+	// the owner has seen what this version asks for and who signed it
+	Accepted       bool `json:"accepted,omitempty"`
+	NotInteractive bool `json:"notInteractive,omitempty"`
+	TimeOuts       bool `json:"timeOuts,omitempty"` // an answer may be timeout, to test how the connector handles it
+	Strict         bool `json:"strict,omitempty"`   // check all records against the manifest's schemas
+	Record         bool `json:"record,omitempty"`   // record the connector's exchanges for Runs.Recording
 }
 
 // Empty reports whether g overrides nothing.
 func (g *Given) Empty() bool {
-	return len(g.Module)+len(g.Replay)+len(g.Manifest)+len(g.Settings)+len(g.State)+len(g.Secrets) == 0 && g.Bindings.Empty() &&
+	return len(g.Module)+len(g.Replay)+len(g.Manifest)+len(g.Settings)+len(g.State)+len(g.Secrets) == 0 &&
+		g.Bindings.Empty() &&
 		!g.ResetState && !g.Accepted && !g.NotInteractive && !g.TimeOuts && !g.Strict && !g.Record
 }
 

@@ -40,5 +40,6 @@ func Invalid(path, rule, format string, args ...any) *Refusal {
 
 // NotRequested refuses an approval of something that the connector does not ask for.
 func NotRequested(path string) *Refusal {
-	return Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields", []Fault{{path, "binding_not_requested"}})
+	return Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields",
+		[]Fault{{path, "binding_not_requested"}})
 }

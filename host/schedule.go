@@ -10,7 +10,8 @@ import (
 
 // Schedules manages when connections run automatically.
 type Schedules interface {
-	PutSchedule(ctx context.Context, id store.ConnectionID, d ScheduleDefinition, revision *uint64) (s Schedule, created bool, err error)
+	PutSchedule(ctx context.Context, id store.ConnectionID, d ScheduleDefinition, revision *uint64) (s Schedule,
+		created bool, err error)
 	Schedule(ctx context.Context, id store.ConnectionID) (Schedule, error)
 	Schedules(ctx context.Context) ([]Schedule, error)
 	PauseSchedule(ctx context.Context, id store.ConnectionID) (Schedule, error)
@@ -18,7 +19,8 @@ type Schedules interface {
 	DeleteSchedule(ctx context.Context, id store.ConnectionID) error
 	// ScheduleHistory lists newest first. before "" starts at the newest, and next is "" on
 	// the last page.
-	ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []Tick, next string, err error)
+	ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []Tick,
+		next string, err error)
 	ScheduleStatistics(ctx context.Context, id store.ConnectionID) (Statistics, error)
 }
 

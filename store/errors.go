@@ -26,7 +26,8 @@ var (
 	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store is closed")
 	// ErrSilent means that other hosts may have removed this one (Members).
-	ErrSilent = errors.New("this host was not heard of for the time of its lease, so another one may do this instead; it goes on by itself once it is heard of")
+	ErrSilent = errors.New(
+		"this host was not heard of for the time of its lease, so another one may do this instead; it goes on by itself once it is heard of")
 	// ErrCursorExpired means that a page or changes-since cursor is unreadable or older
 	// than the kept history.
 	ErrCursorExpired = errors.New("cursor expired")

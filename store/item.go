@@ -51,8 +51,8 @@ const (
 const PieceBytes = 512 << 10
 
 var itemNames = [itemKinds]string{
-	"", "connectors", "pins", "connections", "documents", "fences", "runs", "leases", "events", "staged cursors", "questions", "cursors",
-	"gaps", "streams", "records", "files", "pieces of files", "holders of files",
+	"", "connectors", "pins", "connections", "documents", "fences", "runs", "leases", "events", "staged cursors",
+	"questions", "cursors", "gaps", "streams", "records", "files", "pieces of files", "holders of files",
 }
 
 func (k ItemKind) String() string {
@@ -253,7 +253,8 @@ func readItems(r io.Reader, fn func(Item) error) error {
 		if _, err := io.ReadFull(b, head[:]); err != nil {
 			return itemsCut(err, count, "")
 		}
-		kind, n, size := ItemKind(head[0]), int(binary.LittleEndian.Uint16(head[1:])), int64(binary.LittleEndian.Uint32(head[3:]))
+		kind, n, size := ItemKind(head[0]), int(binary.LittleEndian.Uint16(head[1:])),
+			int64(binary.LittleEndian.Uint32(head[3:]))
 		if kind == 0 {
 			return endItems(b, head, count)
 		}

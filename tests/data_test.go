@@ -65,12 +65,15 @@ func TestData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+dir, "XDG_DATA_HOME=", "SLUICE_STORE=badger:"+filepath.Join(dir, "data"), "SLUICE_CACHE="+cache)
+	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+dir, "XDG_DATA_HOME=",
+		"SLUICE_STORE=badger:"+filepath.Join(dir, "data"), "SLUICE_CACHE="+cache)
 	run(t, dir, env, "git", "init", "-q", "repo")
 	for i, who := range []string{"Ada", "Ada", "Bob", "Ada"} {
-		run(t, dir, env, "git", "-C", "repo", "-c", "user.name="+who, "-c", "user.email=someone@example.org", "commit", "-q", "--allow-empty", "-m", fmt.Sprint("The commit ", i))
+		run(t, dir, env, "git", "-C", "repo", "-c", "user.name="+who, "-c", "user.email=someone@example.org", "commit", "-q",
+			"--allow-empty", "-m", fmt.Sprint("The commit ", i))
 	}
-	run(t, dir, env, filepath.Join(bin, "sluice"), "run", filepath.Join(bin, "git.wasm"), "--connection", "git", "--mount", "repo=repo")
+	run(t, dir, env, filepath.Join(bin, "sluice"), "run", filepath.Join(bin, "git.wasm"), "--connection", "git",
+		"--mount", "repo=repo")
 	here := func(b fenced) string {
 		switch {
 		case b.language == "sh" && strings.Contains(b.text, "psql"):

@@ -37,11 +37,13 @@ func TestEveryEventTypeHasAnEmitter(t *testing.T) {
 	for _, e := range timeline.Catalogue() {
 		name := string(e.Type)
 		end := strings.LastIndexByte(name, '_')
-		if !made[name] && !(end > 0 && made[name[:end+1]] && made[name[end+1:]]) && !made[strings.TrimPrefix(name, "run.assistance_")] {
+		if !made[name] && !(end > 0 && made[name[:end+1]] && made[name[end+1:]]) &&
+			!made[strings.TrimPrefix(name, "run.assistance_")] {
 			t.Errorf("%s is in the catalogue, and nothing makes one", name)
 		}
 	}
-	for _, never := range []string{"node.suspend-failed", "channel.written", "variable.changed", "lease.handed-off", "replay.diverged"} {
+	for _, never := range []string{"node.suspend-failed", "channel.written", "variable.changed", "lease.handed-off",
+		"replay.diverged"} {
 		if _, known := timeline.Lookup(timeline.Type(never)); known || made[never] {
 			t.Errorf("%s: known %v, made %v; it belongs to both or neither", never, known, made[never])
 		}

@@ -39,7 +39,8 @@ func TestREADME(t *testing.T) {
 		"GOPATH="+goEnv(t, "GOPATH"), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
 	for _, line := range commandsOf(t, filepath.Join(clone, "README.md")) {
 		line = strings.ReplaceAll(line, "go run .", binary)
-		line = strings.Replace(line, "CGO_ENABLED=0 go build -o sluice .", "cp "+binary+" sluice", 1) // compiled once is enough
+		// compiled once is enough
+		line = strings.Replace(line, "CGO_ENABLED=0 go build -o sluice .", "cp "+binary+" sluice", 1)
 		t.Log(line)
 		run(t, clone, env, "sh", "-ec", line)
 	}

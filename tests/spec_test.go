@@ -401,7 +401,8 @@ func TestSpecificationAndCode(t *testing.T) {
 	for _, m := range regexp.MustCompile(`\{"([a-z_0-9]+)", "[iI]*>`).FindAllStringSubmatch(string(wasi), -1) {
 		functions = append(functions, m[1])
 	}
-	if !slices.ContainsFunc(pages["docs/spec/abi.md"].blocks, func(b block) bool { return slices.Equal(strings.Fields(b.text), functions) }) {
+	if !slices.ContainsFunc(pages["docs/spec/abi.md"].blocks,
+		func(b block) bool { return slices.Equal(strings.Fields(b.text), functions) }) {
 		t.Errorf("docs/spec/abi.md does not list the functions of WASI: %s", strings.Join(functions, " "))
 	}
 	declared := strings.Count(string(header), "\nSLUICE_IMPORT(")

@@ -11,7 +11,8 @@ import (
 )
 
 // record200 is a record object of 200 bytes as connectors send them.
-var record200 = []byte(`{"id":"msg-000000123456","created_at":"2026-03-04T05:06:07.891Z","from":"ada@example.org","subject":"Notes on the engine","size":182345,"read":true,"labels":["inbox","work"],"thread":{"id":"t-99881"}}`)
+var record200 = []byte(
+	`{"id":"msg-000000123456","created_at":"2026-03-04T05:06:07.891Z","from":"ada@example.org","subject":"Notes on the engine","size":182345,"read":true,"labels":["inbox","work"],"thread":{"id":"t-99881"}}`)
 
 // BenchmarkObject measures the scanner beside encoding/json and jsontext of
 // go-json-experiment on the same record.

@@ -32,7 +32,8 @@ func TestObjectWithManyNames(t *testing.T) {
 			src := manyNames(n, fmt.Sprintf("name%07d", first))
 			_, err := s.Object(src)
 			var syntax *strictjson.SyntaxError
-			if !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultJSON || syntax.Offset != bytes.LastIndex(src, []byte(`"name`)) {
+			if !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultJSON ||
+				syntax.Offset != bytes.LastIndex(src, []byte(`"name`)) {
 				t.Errorf("%d names, %d repeated: %v", n, first, err)
 			}
 		}
@@ -90,7 +91,8 @@ func TestObjectReturnsMembersWithTooManyValues(t *testing.T) {
 	if !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultValues {
 		t.Fatalf("error %v", err)
 	}
-	if len(members) != 3 || string(members[2].Name) != "c" || string(members[2].Value) != `"3"` || members[2].Kind != strictjson.KindString {
+	if len(members) != 3 || string(members[2].Name) != "c" || string(members[2].Value) != `"3"` ||
+		members[2].Kind != strictjson.KindString {
 		t.Errorf("members %q", members)
 	}
 }
@@ -165,14 +167,17 @@ func TestScannerTakesDeepTexts(t *testing.T) {
 	const n = 1 << 20
 	var s strictjson.Scanner
 	var syntax *strictjson.SyntaxError
-	if _, err := s.Valid(bytes.Repeat([]byte("["), n)); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultJSON || syntax.Offset != n {
+	if _, err := s.Valid(bytes.Repeat([]byte("["), n)); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultJSON ||
+		syntax.Offset != n {
 		t.Errorf("open arrays: %v", err)
 	}
-	if _, err := s.Valid(bytes.Repeat([]byte(`{"":`), n/4)); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultJSON || syntax.Offset != n {
+	if _, err := s.Valid(bytes.Repeat([]byte(`{"":`), n/4)); !errors.As(err, &syntax) ||
+		syntax.Fault != strictjson.FaultJSON || syntax.Offset != n {
 		t.Errorf("open objects: %v", err)
 	}
 	closed := append(bytes.Repeat([]byte("["), n/2), bytes.Repeat([]byte("]"), n/2)...)
-	if _, err := s.Valid(closed); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultDepth || syntax.Offset != 64 {
+	if _, err := s.Valid(closed); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultDepth ||
+		syntax.Offset != 64 {
 		t.Errorf("closed arrays: %v", err)
 	}
 	if _, err := s.Object(record200); err != nil {
@@ -195,8 +200,9 @@ func TestEqualText(t *testing.T) {
 	}{
 		{`""`, "", true}, {`""`, "a", false}, {`"a"`, "", false}, {`"abc"`, "abc", true}, {`"abc"`, "abd", false},
 		{`"\u0061bc"`, "abc", true}, {`"ab\u0063"`, "abc", true}, {`"ab\u0063"`, "ab", false}, {`"ab\u0063"`, "abcd", false},
-		{`"a\u0000"`, "a", false}, {`"\ud83d\ude00"`, "😀", true}, {`"\ud83d\ude00"`, "😁", false}, {`"\ufffd"`, "\xff", false},
-		{`"\ufffd"`, "\ufffd", true}, {`"0123456789\n0123456789"`, "0123456789\n0123456789", true},
+		{`"a\u0000"`, "a", false}, {`"\ud83d\ude00"`, "😀", true}, {`"\ud83d\ude00"`, "😁", false},
+		{`"\ufffd"`, "\xff", false}, {`"\ufffd"`, "\ufffd", true},
+		{`"0123456789\n0123456789"`, "0123456789\n0123456789", true},
 		{`"0123456789\n0123456789"`, "0123456789\n012345678X", false}, {`"é\n"`, "é\n", true}, {`"\\\""`, `\"`, true},
 	} {
 		if got := strictjson.EqualText([]byte(c.raw), c.text); got != c.want {

@@ -29,7 +29,8 @@ func TestValueMembersKeepOrderAndSpelling(t *testing.T) {
 	for name, v := range parseSample(t).Members() {
 		got = append(got, name+" "+v.Kind.String()+" "+string(v.Raw))
 	}
-	want := []string{`text string "a\u00e9\n"`, `n number -12.50e1`, `big number 9007199254740993`, `yes bool true`, `no bool false`,
+	want := []string{`text string "a\u00e9\n"`, `n number -12.50e1`, `big number 9007199254740993`,
+		`yes bool true`, `no bool false`,
 		`none null null`, `list array [ 1 , "2" , [ ] , {"a":3} ]`, `empty object { }`, `esc string "\ud83d\ude00"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -60,8 +61,8 @@ func TestValueAccessorsRefuseOtherKinds(t *testing.T) {
 	}
 	v := parseSample(t)
 	for member, want := range map[string][]string{
-		"text": {"text"}, "n": {"int", "num", "safe"}, "big": {"int", "num"}, "yes": {"bool"}, "no": {"bool"}, "none": {"none"},
-		"list": {"many"}, "empty": nil, "esc": {"text"}, "missing": {"none"},
+		"text": {"text"}, "n": {"int", "num", "safe"}, "big": {"int", "num"}, "yes": {"bool"},
+		"no": {"bool"}, "none": {"none"}, "list": {"many"}, "empty": nil, "esc": {"text"}, "missing": {"none"},
 	} {
 		var got []string
 		m, _ := v.Member(member)
@@ -126,14 +127,16 @@ func TestValueIterationStops(t *testing.T) {
 
 func TestParseOptions(t *testing.T) {
 	var syntax *strictjson.SyntaxError
-	if _, err := strictjson.Parse([]byte(` [1]`), strictjson.ParseOptions{}); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultNotObject || syntax.Offset != 1 {
+	if _, err := strictjson.Parse([]byte(` [1]`), strictjson.ParseOptions{}); !errors.As(err, &syntax) ||
+		syntax.Fault != strictjson.FaultNotObject || syntax.Offset != 1 {
 		t.Errorf("array: %v", err)
 	}
 	v, err := strictjson.Parse([]byte(` [1] `), strictjson.ParseOptions{AnyKind: true, MaxValues: 2})
 	if err != nil || string(v.Raw) != "[1]" {
 		t.Errorf("array of any kind: %q, %v", v.Raw, err)
 	}
-	if _, err := strictjson.Parse([]byte(`[1,2]`), strictjson.ParseOptions{AnyKind: true, MaxValues: 2}); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultValues {
+	if _, err := strictjson.Parse([]byte(`[1,2]`), strictjson.ParseOptions{AnyKind: true, MaxValues: 2}); !errors.As(err,
+		&syntax) || syntax.Fault != strictjson.FaultValues {
 		t.Errorf("three values: %v", err)
 	}
 }
@@ -153,7 +156,8 @@ func TestZeroValues(t *testing.T) {
 }
 
 func TestFloat64(t *testing.T) {
-	for raw, want := range map[string]float64{"0": 0, "-1.5": -1.5, "1e308": 1e308, "5e-324": 5e-324, "1e-999": 0, "9007199254740993": 9007199254740992,
+	for raw, want := range map[string]float64{"0": 0, "-1.5": -1.5, "1e308": 1e308, "5e-324": 5e-324, "1e-999": 0,
+		"9007199254740993":               9007199254740992,
 		"0." + strings.Repeat("3", 1000): 1.0 / 3} {
 		if got, ok := strictjson.Float64([]byte(raw)); !ok || got != want {
 			t.Errorf("%.20s: %v, %v", raw, got, ok)
@@ -168,7 +172,8 @@ func TestFloat64(t *testing.T) {
 
 func TestHasType(t *testing.T) {
 	types := []string{"string", "integer", "number", "boolean", "array", "object"}
-	for raw, want := range map[string]string{`"a"`: "string", "1": "integer number", "5.0": "integer number", "1.5": "number", "9007199254740993": "number",
+	for raw, want := range map[string]string{`"a"`: "string", "1": "integer number", "5.0": "integer number",
+		"1.5": "number", "9007199254740993": "number",
 		"1e999": "", "true": "boolean", "[]": "array", "{}": "object", "null": ""} {
 		v, err := strictjson.Parse([]byte(raw), strictjson.ParseOptions{AnyKind: true})
 		if err != nil {

@@ -30,8 +30,11 @@ func run(t *testing.T, o guesttest.Options) *guesttest.Result {
 func TestEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		res := run(t, guesttest.Options{Answers: []guesttest.Answer{
-			{Kind: abi.KindCredentials, Data: map[string]any{"username": "ada", "password": "sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa"}, Sealed: []string{"password"}},
-			guesttest.Code("424242"), guesttest.Done(), guesttest.Accept("Gladly"), guesttest.Fields(map[string]any{"answer": "autumn"}),
+			{Kind: abi.KindCredentials,
+				Data:   map[string]any{"username": "ada", "password": "sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa"},
+				Sealed: []string{"password"}},
+			guesttest.Code("424242"), guesttest.Done(), guesttest.Accept("Gladly"),
+			guesttest.Fields(map[string]any{"answer": "autumn"}),
 		}})
 		const golden = "testdata/everything.txt"
 		if *update {
@@ -60,9 +63,11 @@ func TestDeclined(t *testing.T) {
 	res := run(t, guesttest.Options{
 		Config: map[string]any{"ask": []map[string]any{
 			{"kind": "otp", "message": "Code", "timeout_seconds": 1.5}, {"kind": "credentials", "message": "Login"},
-			{"kind": "manual_action", "message": "Move"}, {"kind": "approval", "message": "May I?"}, {"kind": "clarification", "message": "Which?"},
+			{"kind": "manual_action", "message": "Move"}, {"kind": "approval", "message": "May I?"},
+			{"kind": "clarification", "message": "Which?"},
 		}},
-		Answers: []guesttest.Answer{guesttest.TimeOut(), guesttest.Decline(), guesttest.Decline(), guesttest.Reject("No"), guesttest.Decline()},
+		Answers: []guesttest.Answer{guesttest.TimeOut(), guesttest.Decline(), guesttest.Decline(), guesttest.Reject("No"),
+			guesttest.Decline()},
 	})
 	var got []string
 	for _, r := range res.Records[stream] {
@@ -72,7 +77,8 @@ func TestDeclined(t *testing.T) {
 		}
 		got = append(got, r.Key+" "+o.Outcome)
 	}
-	want := []string{"1-otp timeout", "2-credentials cancelled", "3-manual_action cancelled", "4-approval rejected", "5-clarification cancelled"}
+	want := []string{"1-otp timeout", "2-credentials cancelled", "3-manual_action cancelled", "4-approval rejected",
+		"5-clarification cancelled"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -85,7 +91,8 @@ func TestDeclined(t *testing.T) {
 // question that replaces it.
 func TestEscalation(t *testing.T) {
 	res := run(t, guesttest.Options{
-		Config:  map[string]any{"pause_ms": 0, "ask": []map[string]any{{"kind": "external_approval", "message": "Approve elsewhere", "polls": 2, "never": true}}},
+		Config: map[string]any{"pause_ms": 0,
+			"ask": []map[string]any{{"kind": "external_approval", "message": "Approve elsewhere", "polls": 2, "never": true}}},
 		Answers: []guesttest.Answer{guesttest.Accept("")},
 	})
 	if a := res.Assistances[0]; a.Status != "timed_out" || a.OwnerAction != abi.ActionActElsewhere {
@@ -114,7 +121,8 @@ func TestBadSettings(t *testing.T) {
 func TestCancelWhilePolling(t *testing.T) {
 	calls := 0
 	res := run(t, guesttest.Options{
-		Config: map[string]any{"pause_ms": 0, "ask": []map[string]any{{"kind": "back_off", "message": "Busy", "polls": 1000}}},
+		Config: map[string]any{"pause_ms": 0,
+			"ask": []map[string]any{{"kind": "back_off", "message": "Busy", "polls": 1000}}},
 		Cancel: func(abi.Call) bool { calls++; return calls > 5 },
 	})
 	if res.Status != abi.Cancelled || res.ExitCode == 0 || len(res.Progress) > 5 {

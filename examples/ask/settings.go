@@ -32,7 +32,8 @@ var everything = []question{
 	{Kind: "otp", Message: "Enter any six digits."},
 	{Kind: "manual_action", Message: "Stretch your legs, then say so."},
 	{Kind: "approval", Message: "May the connector go on?"},
-	{Kind: "clarification", Message: "Which season do you like best?", Choices: []string{"spring", "summer", "autumn", "winter"}},
+	{Kind: "clarification", Message: "Which season do you like best?",
+		Choices: []string{"spring", "summer", "autumn", "winter"}},
 	{Kind: "external_approval", Message: "Approve the sign-in in the other app.", Polls: 3},
 	{Kind: "back_off", Message: "The service is busy.", Polls: 2},
 }

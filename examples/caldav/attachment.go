@@ -32,7 +32,8 @@ func (c *collector) attach(ctx context.Context, s *stream, o *object, r record, 
 	seen := map[string]bool{}
 	for _, component := range all {
 		for _, p := range component.Props.Values(ical.PropAttach) {
-			inline := strings.EqualFold(p.Params.Get(ical.ParamEncoding), "BASE64") || strings.EqualFold(p.Params.Get(ical.ParamValue), "BINARY")
+			inline := strings.EqualFold(p.Params.Get(ical.ParamEncoding), "BASE64") ||
+				strings.EqualFold(p.Params.Get(ical.ParamValue), "BINARY")
 			if !inline {
 				if text := clean(p.Value); text != "" && len(text) <= maxURL && len(urls) < maxList && !seen[text] {
 					urls, seen[text] = append(urls, text), true
@@ -65,7 +66,8 @@ func (c *collector) attach(ctx context.Context, s *stream, o *object, r record, 
 	}
 	r["attachments"], r["attachment_urls"] = files, urls
 	if tried > maxAttachments {
-		return c.skip([]*stream{s}, o.path, troublef(reasonAttachment, "%s has more than %d attachments", o.path, maxAttachments))
+		return c.skip([]*stream{s}, o.path,
+			troublef(reasonAttachment, "%s has more than %d attachments", o.path, maxAttachments))
 	}
 	return nil
 }
@@ -79,7 +81,8 @@ func (o *object) near(text string) bool {
 
 // attachment hands one file to the host. One that the server keeps goes from its answer to
 // the store and does not come here.
-func (c *collector) attachment(ctx context.Context, s *stream, o *object, p *ical.Prop, inline bool) (*guest.File, error) {
+func (c *collector) attachment(ctx context.Context, s *stream, o *object, p *ical.Prop,
+	inline bool) (*guest.File, error) {
 	a := guest.Attachment{Stream: s.name, Field: "attachments", MediaType: p.Params.Get(ical.ParamFormatType),
 		Name: clean(cmp.Or(p.Params.Get("FILENAME"), p.Params.Get("X-FILENAME"), p.Params.Get("X-LABEL")))}
 	if inline {

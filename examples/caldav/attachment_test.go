@@ -50,15 +50,17 @@ func TestAttachments(t *testing.T) {
 	}
 	inline := "ATTACH;FMTTYPE=application/pdf;ENCODING=BASE64;VALUE=BINARY;X-FILENAME=\"a:b.pdf\":"
 	f.event("/dav/sam/work/a.ics", "SUMMARY:A", "DTSTART:20260101T100000Z",
-		inline+base64.StdEncoding.EncodeToString([]byte("%PDF-1.4 short")), inline+folded.String()+"\r\n "+long, inline+"no base64!",
-		"ATTACH;FMTTYPE=text/plain;FILENAME=minutes.txt;MANAGED-ID=1:https://dav.example/files/minutes",
+		inline+base64.StdEncoding.EncodeToString([]byte("%PDF-1.4 short")), inline+folded.String()+"\r\n "+long,
+		inline+"no base64!", "ATTACH;FMTTYPE=text/plain;FILENAME=minutes.txt;MANAGED-ID=1:https://dav.example/files/minutes",
 		"ATTACH:https://dav.example/files/minutes", "ATTACH:https://dav.example/files/gone.png",
-		"ATTACH:https://elsewhere.example/x", "ATTACH:http://dav.example/x", "ATTACH:https://user@dav.example/x", "ATTACH:CID:part@mail", "ATTACH:javascript:alert(1)", "ATTACH:")
+		"ATTACH:https://elsewhere.example/x", "ATTACH:http://dav.example/x", "ATTACH:https://user@dav.example/x",
+		"ATTACH:CID:part@mail", "ATTACH:javascript:alert(1)", "ATTACH:")
 	f.items["/files/minutes"] = "minutes of"
 	d := newDevice(t, f)
 	first := d.run()
 	files, urls := filesOf(t, first, "events")
-	want := []string{"a:b.pdf application/pdf 14 %PDF-1.4 ", "a:b.pdf application/pdf 1800000 %PDF-long", "minutes.txt text/plain 10 minutes o"}
+	want := []string{"a:b.pdf application/pdf 14 %PDF-1.4 ", "a:b.pdf application/pdf 1800000 %PDF-long",
+		"minutes.txt text/plain 10 minutes o"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("%s\n%s", diff, first.Transcript)
 	}

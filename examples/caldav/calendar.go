@@ -93,8 +93,10 @@ func eventRecord(o *object, all []*ical.Component) (r record, start string) {
 		}
 		instead, _ := momentOf(c.Props.Get(ical.PropRecurrenceID))
 		start, end := span(c.Props)
-		exceptions = append(exceptions, map[string]any{"recurrence_id": instead.String(), "start": text(start), "end": text(end),
-			"summary": text(textOf(c.Props, ical.PropSummary)), "location": text(textOf(c.Props, ical.PropLocation)), "status": text(lowerOf(c.Props, ical.PropStatus))})
+		exceptions = append(exceptions,
+			map[string]any{"recurrence_id": instead.String(), "start": text(start), "end": text(end),
+				"summary": text(textOf(c.Props, ical.PropSummary)), "location": text(textOf(c.Props, ical.PropLocation)),
+				"status": text(lowerOf(c.Props, ical.PropStatus))})
 	}
 	r["exceptions"] = exceptions
 	return r, from
@@ -124,9 +126,10 @@ func common(o *object, p ical.Props) record {
 		replaces = m.String()
 	}
 	return record{
-		"id": o.key.String(), "calendar": o.in.path, "path": o.path, "uid": textOf(p, ical.PropUID), "recurrence_id": replaces,
-		"summary": text(textOf(p, ical.PropSummary)), "description": text(textOf(p, ical.PropDescription)),
-		"location": text(textOf(p, ical.PropLocation)), "url": text(textOf(p, ical.PropURL)), "status": text(lowerOf(p, ical.PropStatus)),
+		"id": o.key.String(), "calendar": o.in.path, "path": o.path, "uid": textOf(p, ical.PropUID),
+		"recurrence_id": replaces, "summary": text(textOf(p, ical.PropSummary)),
+		"description": text(textOf(p, ical.PropDescription)), "location": text(textOf(p, ical.PropLocation)),
+		"url": text(textOf(p, ical.PropURL)), "status": text(lowerOf(p, ical.PropStatus)),
 		"visibility": text(lowerOf(p, ical.PropClass)), "categories": listOf(p, ical.PropCategories), "time_zone": text(zone),
 		"rrule": text(textOf(p, ical.PropRecurrenceRule)), "rdates": times(p, ical.PropRecurrenceDates),
 		"exdates": times(p, ical.PropExceptionDates), "sequence": numberOf(p, ical.PropSequence),

@@ -98,7 +98,8 @@ func redirectOf(r *http.Response, from *url.URL) *url.URL {
 
 // multistatus sends a request whose answer is one, and hands over its responses
 // as they come. base is the URL that answered.
-func (c *client) multistatus(ctx context.Context, a ask, each func(base *url.URL, r *response) error) (token string, err error) {
+func (c *client) multistatus(ctx context.Context, a ask,
+	each func(base *url.URL, r *response) error) (token string, err error) {
 	a.want = http.StatusMultiStatus
 	r, err := c.do(ctx, a)
 	if err != nil {

@@ -24,7 +24,8 @@ func filledFake() *fake {
 	f.event("/dav/sam/work/a.ics", "SUMMARY:A", "DTSTART:20260101T100000Z")
 	f.event("/dav/sam/work/b c.ics", "SUMMARY:B", "DTSTART:20260201T100000Z")
 	f.event("/dav/sam/home/d.ics", "SUMMARY:D", "DTSTART;VALUE=DATE:20260301")
-	f.put("/dav/sam/home/t.ics", "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VTODO\r\nUID:t\r\nDTSTAMP:20260101T000000Z\r\nSUMMARY:T\r\nEND:VTODO\r\nEND:VCALENDAR\r\n")
+	f.put("/dav/sam/home/t.ics",
+		"BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VTODO\r\nUID:t\r\nDTSTAMP:20260101T000000Z\r\nSUMMARY:T\r\nEND:VTODO\r\nEND:VCALENDAR\r\n")
 	f.put("/dav/sam/people/ada.vcf", card)
 	return f
 }
@@ -91,7 +92,8 @@ func TestChanges(t *testing.T) {
 			same(t, third, "events", "-", "work/a.ics", "work/new.ics")
 			same(t, third, "contacts", "-")
 			key := keyOf("/dav/sam/work/b c.ics").String()
-			if !slices.ContainsFunc(third.Records["events"], func(r guesttest.Record) bool { return r.Deleted && r.Key == key }) {
+			if !slices.ContainsFunc(third.Records["events"],
+				func(r guesttest.Record) bool { return r.Deleted && r.Key == key }) {
 				t.Errorf("another record was deleted\n%s", third.Transcript)
 			}
 
@@ -115,7 +117,8 @@ func TestPartial(t *testing.T) {
 	f.put("/dav/sam/work/bad.ics", "this is no calendar")
 	broken := true
 	f.refuses = func(r *http.Request, body string) int {
-		if broken && (strings.HasPrefix(r.URL.Path, "/dav/sam/home/") || strings.Contains(body+r.URL.Path, "/dav/sam/work/17.ics")) {
+		if broken && (strings.HasPrefix(r.URL.Path, "/dav/sam/home/") ||
+			strings.Contains(body+r.URL.Path, "/dav/sam/work/17.ics")) {
 			return http.StatusInternalServerError
 		}
 		return 0
@@ -125,7 +128,8 @@ func TestPartial(t *testing.T) {
 	if first.Status != abi.Succeeded || len(first.Records["events"]) != 61 || len(first.Records["contacts"]) != 1 {
 		t.Fatal(first.Transcript)
 	}
-	if len(first.Gaps) != 1 || first.Gaps[0].RecordKey != keyOf("/dav/sam/work/17.ics").String() || !*first.Gaps[0].Retryable {
+	if len(first.Gaps) != 1 || first.Gaps[0].RecordKey != keyOf("/dav/sam/work/17.ics").String() ||
+		!*first.Gaps[0].Retryable {
 		t.Errorf("%+v", first.Gaps)
 	}
 	var reasons []string
@@ -162,16 +166,26 @@ func TestFailure(t *testing.T) {
 		code    string
 		hint    string
 	}{
-		{name: "password", refuses: func(*http.Request, string) int { return http.StatusUnauthorized }, code: "authentication_failed", hint: guest.RefreshCredentials},
-		{name: "busy", refuses: func(*http.Request, string) int { return http.StatusTooManyRequests }, code: "server_busy", hint: guest.RetryByRuntime},
-		{name: "down", refuses: func(*http.Request, string) int { return http.StatusBadGateway }, code: "server_unavailable", hint: guest.RetryByRuntime},
-		{name: "no server", refuses: func(*http.Request, string) int { return http.StatusNotFound }, code: "refused", hint: guest.ManualActionRequired},
-		{name: "a web page", refuses: func(*http.Request, string) int { return http.StatusOK }, code: "refused", hint: guest.ManualActionRequired},
-		{name: "an empty answer", refuses: func(*http.Request, string) int { return http.StatusMultiStatus }, code: "malformed_answer", hint: guest.RetryByRuntime},
-		{name: "host", config: map[string]any{"url": "https://other.example/", "user": "sam"}, code: "host_not_granted", hint: guest.ManualActionRequired},
-		{name: "user", config: map[string]any{"url": "https://dav.example/", "user": "a:b"}, code: "invalid_settings", hint: guest.ManualActionRequired},
-		{name: "password in the URL", config: map[string]any{"url": "https://sam:x@dav.example/", "user": "sam"}, code: "invalid_settings", hint: guest.ManualActionRequired},
-		{name: "scheme", config: map[string]any{"url": "ftp://dav.example/", "user": "sam"}, code: "invalid_settings", hint: guest.ManualActionRequired},
+		{name: "password", refuses: func(*http.Request, string) int { return http.StatusUnauthorized },
+			code: "authentication_failed", hint: guest.RefreshCredentials},
+		{name: "busy", refuses: func(*http.Request, string) int { return http.StatusTooManyRequests }, code: "server_busy",
+			hint: guest.RetryByRuntime},
+		{name: "down", refuses: func(*http.Request, string) int { return http.StatusBadGateway }, code: "server_unavailable",
+			hint: guest.RetryByRuntime},
+		{name: "no server", refuses: func(*http.Request, string) int { return http.StatusNotFound }, code: "refused",
+			hint: guest.ManualActionRequired},
+		{name: "a web page", refuses: func(*http.Request, string) int { return http.StatusOK }, code: "refused",
+			hint: guest.ManualActionRequired},
+		{name: "an empty answer", refuses: func(*http.Request, string) int { return http.StatusMultiStatus },
+			code: "malformed_answer", hint: guest.RetryByRuntime},
+		{name: "host", config: map[string]any{"url": "https://other.example/", "user": "sam"}, code: "host_not_granted",
+			hint: guest.ManualActionRequired},
+		{name: "user", config: map[string]any{"url": "https://dav.example/", "user": "a:b"}, code: "invalid_settings",
+			hint: guest.ManualActionRequired},
+		{name: "password in the URL", config: map[string]any{"url": "https://sam:x@dav.example/", "user": "sam"},
+			code: "invalid_settings", hint: guest.ManualActionRequired},
+		{name: "scheme", config: map[string]any{"url": "ftp://dav.example/", "user": "sam"}, code: "invalid_settings",
+			hint: guest.ManualActionRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := filledFake()
@@ -210,7 +224,8 @@ func TestPatience(t *testing.T) {
 	succeeded(t, first)
 	same(t, first, "events", "home/d.ics", "work/a.ics", "work/b c.ics")
 
-	for _, status := range []int{http.StatusForbidden, http.StatusNotFound, http.StatusMultiStatus, http.StatusServiceUnavailable} {
+	for _, status := range []int{http.StatusForbidden, http.StatusNotFound, http.StatusMultiStatus,
+		http.StatusServiceUnavailable} {
 		f.refuses = func(r *http.Request, _ string) int {
 			if r.URL.Path == "/dav/sam/" {
 				return status
@@ -229,7 +244,8 @@ func TestPatience(t *testing.T) {
 		}
 		f.ServeHTTP(w, r)
 	})
-	if got := d.run(); got.Status != abi.Failed || got.Done.Error.Code != reasonMalformed || len(got.Records["events"]) != 0 {
+	if got := d.run(); got.Status != abi.Failed || got.Done.Error.Code != reasonMalformed ||
+		len(got.Records["events"]) != 0 {
 		t.Error(got.Transcript)
 	}
 }
@@ -276,7 +292,8 @@ func TestNotOffered(t *testing.T) {
 		return 0
 	}
 	got := d.run()
-	if got.Status != abi.Succeeded || len(got.Skips) != 2 || got.Skips[0].Stream != "address_books" || got.Skips[1].Stream != "contacts" {
+	if got.Status != abi.Succeeded || len(got.Skips) != 2 || got.Skips[0].Stream != "address_books" ||
+		got.Skips[1].Stream != "contacts" {
 		t.Error(got.Transcript)
 	}
 	same(t, got, "events", "work/a.ics", "work/b c.ics")
@@ -309,7 +326,8 @@ func TestNoRoom(t *testing.T) {
 	d.options.State["contacts"] = c
 	f.remove("/dav/sam/people/ada.vcf")
 	got := d.run()
-	if same(t, got, "contacts", "-"); got.Status != abi.Succeeded || len(got.Skips) != 1 || got.Skips[0].Reason != "too_many_records" {
+	if same(t, got, "contacts", "-"); got.Status != abi.Succeeded || len(got.Skips) != 1 ||
+		got.Skips[0].Reason != "too_many_records" {
 		t.Error(got.Transcript)
 	}
 }
@@ -325,17 +343,20 @@ func TestHostile(t *testing.T) {
 	d.options.Network = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "REPORT" && r.URL.Path == "/dav/sam/home/" {
 			reports++
-			multistatus(w, response1("/dav/sam/home/", `<status>HTTP/1.1 507 Insufficient Storage</status>`)+`<sync-token>urn:always</sync-token>`)
+			multistatus(w, response1("/dav/sam/home/", `<status>HTTP/1.1 507 Insufficient Storage</status>`)+
+				`<sync-token>urn:always</sync-token>`)
 			return
 		}
 		if r.Method == "PROPFIND" && r.URL.Path == "/dav/sam/home/" {
-			multistatus(w, response1("https://evil.example/dav/sam/home/x.ics", "")+response1("/dav/sam/work/stolen.ics", "")+response1("/dav/sam/home/sub/", "")+"<response><href>%zz</href></response><response/>")
+			multistatus(w, response1("https://evil.example/dav/sam/home/x.ics", "")+response1("/dav/sam/work/stolen.ics", "")+
+				response1("/dav/sam/home/sub/", "")+"<response><href>%zz</href></response><response/>")
 			return
 		}
 		f.ServeHTTP(w, r)
 	})
 	got := d.run()
-	if got.Status != abi.Succeeded || len(got.Skips) != 2 || got.Skips[0].Reason != reasonMalformed || strings.Contains(got.Transcript, "evil") || strings.Contains(strings.Join(f.asked, " "), "root") {
+	if got.Status != abi.Succeeded || len(got.Skips) != 2 || got.Skips[0].Reason != reasonMalformed ||
+		strings.Contains(got.Transcript, "evil") || strings.Contains(strings.Join(f.asked, " "), "root") {
 		t.Error(got.Transcript)
 	}
 	same(t, got, "events", "work/a.ics", "work/b c.ics")

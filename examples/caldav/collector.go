@@ -159,7 +159,8 @@ func (c *collector) tell() error {
 // wants reports whether any stream in scope may have records of a collection.
 func (c *collector) wants(col *collection) bool {
 	for _, s := range c.holds {
-		if s.mayHave(col.path) && (s.name != "events" || col.mayHold("VEVENT")) && (s.name != "todos" || col.mayHold("VTODO")) {
+		if s.mayHave(col.path) && (s.name != "events" || col.mayHold("VEVENT")) &&
+			(s.name != "todos" || col.mayHold("VTODO")) {
 			return true
 		}
 	}
@@ -226,7 +227,8 @@ func (c *collector) putCollections(list []*collection, whole bool) error {
 }
 
 func collectionRecord(k *kind, c *collection) record {
-	r := record{"id": keyOf(c.path).String(), "path": bounded(clean(c.path), maxPath), "name": text(clean(c.props.Name)), "read_only": c.readOnly}
+	r := record{"id": keyOf(c.path).String(), "path": bounded(clean(c.path), maxPath), "name": text(clean(c.props.Name)),
+		"read_only": c.readOnly}
 	if k.multiget == addressbookMultiget {
 		r["description"] = text(clean(c.props.BookAbout))
 		return r
@@ -278,7 +280,8 @@ func (c *collector) checkpoint() error {
 		at := cursor{s.shape(), c.ledgers}
 		if !at.pack() {
 			err := c.run.Skip(guest.Skip{Stream: s.name, Reason: "too_many_records",
-				Message: fmt.Sprintf("There are too many objects for one cursor: where a server forgets its sync token, deletions of some of the %ss' will not be noticed.", c.kind.name)})
+				Message: fmt.Sprintf(
+					"There are too many objects for one cursor: where a server forgets its sync token, deletions of some of the %ss' will not be noticed.", c.kind.name)})
 			if err != nil {
 				return err
 			}

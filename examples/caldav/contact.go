@@ -44,15 +44,17 @@ func parseCard(data []byte) (card vcard.Card, pictures int, err error) {
 func contactRecord(o *object, c vcard.Card, picture bool) record {
 	name := parts(c, vcard.FieldName)
 	return record{
-		"id": o.key.String(), "address_book": o.in.path, "path": o.path, "uid": first(c, vcard.FieldUID), "kind": text(strings.ToLower(first(c, vcard.FieldKind))),
-		"name": text(first(c, vcard.FieldFormattedName)), "family_name": text(at(name, 0)), "given_name": text(at(name, 1)),
-		"additional_names": text(at(name, 2)), "prefixes": text(at(name, 3)), "suffixes": text(at(name, 4)),
-		"nicknames": list(c, vcard.FieldNickname), "organization": text(strings.Join(filled(parts(c, vcard.FieldOrganization)), ", ")),
-		"title": text(first(c, vcard.FieldTitle)), "role": text(first(c, vcard.FieldRole)),
-		"emails": typed(c, vcard.FieldEmail, ""), "phones": typed(c, vcard.FieldTelephone, "tel:"), "urls": typed(c, vcard.FieldURL, ""),
-		"messaging": typed(c, vcard.FieldIMPP, ""), "addresses": addresses(c),
-		"birthday": text(first(c, vcard.FieldBirthday)), "anniversary": text(first(c, vcard.FieldAnniversary)), "note": text(first(c, vcard.FieldNote)),
-		"categories": list(c, vcard.FieldCategories), "members": list(c, vcard.FieldMember), "has_photo": picture, "updated_at": text(first(c, vcard.FieldRevision)),
+		"id": o.key.String(), "address_book": o.in.path, "path": o.path, "uid": first(c, vcard.FieldUID),
+		"kind": text(strings.ToLower(first(c, vcard.FieldKind))), "name": text(first(c, vcard.FieldFormattedName)),
+		"family_name": text(at(name, 0)), "given_name": text(at(name, 1)), "additional_names": text(at(name, 2)),
+		"prefixes": text(at(name, 3)), "suffixes": text(at(name, 4)), "nicknames": list(c, vcard.FieldNickname),
+		"organization": text(strings.Join(filled(parts(c, vcard.FieldOrganization)), ", ")),
+		"title":        text(first(c, vcard.FieldTitle)), "role": text(first(c, vcard.FieldRole)),
+		"emails": typed(c, vcard.FieldEmail, ""), "phones": typed(c, vcard.FieldTelephone, "tel:"),
+		"urls": typed(c, vcard.FieldURL, ""), "messaging": typed(c, vcard.FieldIMPP, ""), "addresses": addresses(c),
+		"birthday": text(first(c, vcard.FieldBirthday)), "anniversary": text(first(c, vcard.FieldAnniversary)),
+		"note": text(first(c, vcard.FieldNote)), "categories": list(c, vcard.FieldCategories),
+		"members": list(c, vcard.FieldMember), "has_photo": picture, "updated_at": text(first(c, vcard.FieldRevision)),
 	}
 }
 
@@ -134,7 +136,8 @@ func typesOf(f *vcard.Field) []string {
 	out := []string{}
 	for _, t := range f.Params.Types() {
 		for _, one := range strings.Split(t, ",") {
-			if one = strings.ToLower(clean(strings.Trim(one, `"`))); one != "" && one != "internet" && one != "pref" && len(out) < 8 {
+			if one = strings.ToLower(clean(strings.Trim(one, `"`))); one != "" && one != "internet" &&
+				one != "pref" && len(out) < 8 {
 				out = append(out, one)
 			}
 		}
@@ -149,7 +152,8 @@ func addresses(c vcard.Card) []map[string]any {
 		if len(filled(p)) == 0 || len(out) == maxList {
 			continue
 		}
-		out = append(out, map[string]any{"po_box": text(at(p, 0)), "extended": text(at(p, 1)), "street": text(at(p, 2)), "city": text(at(p, 3)),
+		out = append(out, map[string]any{"po_box": text(at(p, 0)), "extended": text(at(p, 1)), "street": text(at(p, 2)),
+			"city":   text(at(p, 3)),
 			"region": text(at(p, 4)), "postal_code": text(at(p, 5)), "country": text(at(p, 6)), "types": typesOf(f)})
 	}
 	return out

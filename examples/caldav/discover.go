@@ -124,12 +124,13 @@ func (d *discovery) look(ctx context.Context, u *url.URL) *found {
 		return f
 	}
 	f := &found{props: &props{}}
-	_, f.err = d.client.multistatus(ctx, ask{method: "PROPFIND", url: u, depth: "0", body: askProps}, func(base *url.URL, r *response) error {
-		if p, ok := r.found(); ok && f.url == nil {
-			f.url, f.props = base, p
-		}
-		return nil
-	})
+	_, f.err = d.client.multistatus(ctx, ask{method: "PROPFIND", url: u, depth: "0", body: askProps},
+		func(base *url.URL, r *response) error {
+			if p, ok := r.found(); ok && f.url == nil {
+				f.url, f.props = base, p
+			}
+			return nil
+		})
 	if f.err == nil && f.url == nil {
 		f.err = troublef(reasonMalformed, "PROPFIND %s: the answer says nothing of it", u.Redacted())
 	}
@@ -154,22 +155,23 @@ func homesOf(k *kind, f *found) []*url.URL {
 // list yields the collections of a kind in a home.
 func (d *discovery) list(ctx context.Context, k *kind, home *url.URL, yield func(*collection)) error {
 	answered := false
-	_, err := d.client.multistatus(ctx, ask{method: "PROPFIND", url: home, depth: "1", body: askProps}, func(base *url.URL, r *response) error {
-		p, ok := r.found()
-		if !ok || len(r.Hrefs) == 0 {
+	_, err := d.client.multistatus(ctx, ask{method: "PROPFIND", url: home, depth: "1", body: askProps},
+		func(base *url.URL, r *response) error {
+			p, ok := r.found()
+			if !ok || len(r.Hrefs) == 0 {
+				return nil
+			}
+			u, ok := resolve(base, r.Hrefs[0])
+			if !ok {
+				return nil
+			}
+			c := collectionAt(k, u, p)
+			answered = answered || c != nil || folder(u) == folder(base)
+			if c != nil {
+				yield(c)
+			}
 			return nil
-		}
-		u, ok := resolve(base, r.Hrefs[0])
-		if !ok {
-			return nil
-		}
-		c := collectionAt(k, u, p)
-		answered = answered || c != nil || folder(u) == folder(base)
-		if c != nil {
-			yield(c)
-		}
-		return nil
-	})
+		})
 	if err == nil && !answered { // the home itself would be there: no proof that all is gone
 		return troublef(reasonMalformed, "PROPFIND %s: the answer says nothing of it", home.Redacted())
 	}

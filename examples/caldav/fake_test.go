@@ -48,7 +48,8 @@ func (f *fake) put(path, text string) {
 
 func (f *fake) event(path string, lines ...string) {
 	uid := "UID:" + path
-	f.put(path, "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nDTSTAMP:20260101T000000Z\r\n"+uid+"\r\n"+strings.Join(lines, "\r\n")+"\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n")
+	f.put(path, "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nDTSTAMP:20260101T000000Z\r\n"+uid+"\r\n"+
+		strings.Join(lines, "\r\n")+"\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n")
 }
 
 func (f *fake) remove(path string) {
@@ -84,9 +85,11 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "/dav/")
 		w.WriteHeader(http.StatusMovedPermanently)
 	case r.URL.Path == "/dav/":
-		multistatus(w, one(r.URL.Path, `<resourcetype><collection/></resourcetype><current-user-principal><href>/dav/principals/sam/</href></current-user-principal>`))
+		multistatus(w, one(r.URL.Path,
+			`<resourcetype><collection/></resourcetype><current-user-principal><href>/dav/principals/sam/</href></current-user-principal>`))
 	case r.URL.Path == "/dav/principals/sam/":
-		multistatus(w, one(r.URL.Path, `<C:calendar-home-set><href>/dav/sam/</href></C:calendar-home-set><A:addressbook-home-set><href>/dav/sam/</href></A:addressbook-home-set>`))
+		multistatus(w, one(r.URL.Path,
+			`<C:calendar-home-set><href>/dav/sam/</href></C:calendar-home-set><A:addressbook-home-set><href>/dav/sam/</href></A:addressbook-home-set>`))
 	case r.Method == http.MethodGet && f.items[r.URL.Path] != "":
 		w.Header().Set("ETag", f.etag(r.URL.Path))
 		fmt.Fprint(w, f.items[r.URL.Path])
@@ -112,7 +115,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *fake) collection(path string) string {
-	props := `<resourcetype>` + collectionsOfFake[path] + `</resourcetype><displayname>` + path[len("/dav/sam/"):len(path)-1] + `</displayname>`
+	props := `<resourcetype>` + collectionsOfFake[path] + `</resourcetype><displayname>` +
+		path[len("/dav/sam/"):len(path)-1] + `</displayname>`
 	if !f.noSync {
 		props += "<sync-token>" + f.token(path, f.change) + "</sync-token>"
 	}
@@ -165,7 +169,9 @@ func (f *fake) sync(w http.ResponseWriter, collection, body string) {
 	var changes []one
 	for path, n := range f.edition {
 		if strings.HasPrefix(path, collection) && n > since && f.items[path] != "" {
-			changes = append(changes, one{n, response1(path, `<propstat><prop><getetag>`+strings.ReplaceAll(f.etag(path), `"`, "&quot;")+`</getetag></prop><status>HTTP/1.1 200 OK</status></propstat>`)})
+			changes = append(changes,
+				one{n, response1(path, `<propstat><prop><getetag>`+strings.ReplaceAll(f.etag(path), `"`, "&quot;")+
+					`</getetag></prop><status>HTTP/1.1 200 OK</status></propstat>`)})
 		}
 	}
 	for path, n := range f.gone {
@@ -177,7 +183,8 @@ func (f *fake) sync(w http.ResponseWriter, collection, body string) {
 	token, more := f.token(collection, f.change), ""
 	if f.pages > 0 && len(changes) > f.pages {
 		changes = changes[:f.pages]
-		token, more = f.token(collection, changes[f.pages-1].n), response1(collection, `<status>HTTP/1.1 507 Insufficient Storage</status>`)
+		token, more = f.token(collection, changes[f.pages-1].n),
+			response1(collection, `<status>HTTP/1.1 507 Insufficient Storage</status>`)
 	}
 	out := more
 	for _, c := range changes {
@@ -199,7 +206,8 @@ func (f *fake) multiget(body string) string {
 		if strings.HasSuffix(path, ".vcf") {
 			name = "A:address-data"
 		}
-		out.WriteString(one(path, "<getetag>"+strings.ReplaceAll(f.etag(path), `"`, "&quot;")+"</getetag><"+name+">"+escape(f.items[path])+"</"+name+">"))
+		out.WriteString(one(path, "<getetag>"+strings.ReplaceAll(f.etag(path), `"`, "&quot;")+"</getetag><"+name+">"+
+			escape(f.items[path])+"</"+name+">"))
 	}
 	return out.String()
 }
@@ -232,7 +240,8 @@ func newDevice(t *testing.T, f *fake) *device {
 	}
 	return &device{t, guesttest.Options{
 		Manifest: []byte(before + `"network": {"required": true, "hosts": ["dav.example"]` + after), Network: f,
-		Config: map[string]any{"url": "https://dav.example/", "user": "sam"}, Secrets: map[string]string{"password": "pa55w0rd"},
+		Config:  map[string]any{"url": "https://dav.example/", "user": "sam"},
+		Secrets: map[string]string{"password": "pa55w0rd"},
 	}}
 }
 

@@ -26,7 +26,8 @@ func (s *syncing) fetch(ctx context.Context, objects []*object) error {
 			return err
 		}
 		objects = objects[n:]
-		err := s.run.Progress("Reading "+s.label(), guest.OnStream(s.holds[0].name), guest.Count(s.done), guest.Total(s.total))
+		err := s.run.Progress("Reading "+s.label(), guest.OnStream(s.holds[0].name), guest.Count(s.done),
+			guest.Total(s.total))
 		if err != nil {
 			return err
 		}
@@ -160,7 +161,8 @@ func (s *syncing) gap(o *object, t *trouble) error {
 		}
 	}
 	for _, to := range missing {
-		err := s.run.Gap(guest.Gap{Stream: to.name, RecordKey: o.key.String(), Reason: t.reason, Retryable: &again, DetailLocator: locator, LastError: last})
+		err := s.run.Gap(guest.Gap{Stream: to.name, RecordKey: o.key.String(), Reason: t.reason, Retryable: &again,
+			DetailLocator: locator, LastError: last})
 		if err != nil {
 			return err
 		}
@@ -174,7 +176,8 @@ func (s *syncing) take(ctx context.Context, o *object, data []byte) error {
 	s.done++
 	now, err := s.kind.emit(s.collector, ctx, o, data)
 	if bad, ok := errors.AsType[*badObject](err); ok {
-		t := &trouble{reason: "malformed_object", hint: guest.ManualActionRequired, err: errors.New(o.path + ": " + bad.Error())}
+		t := &trouble{reason: "malformed_object", hint: guest.ManualActionRequired,
+			err: errors.New(o.path + ": " + bad.Error())}
 		now, err = o.old.marks, s.skip(s.holds, o.path, t)
 	}
 	if err != nil {

@@ -16,11 +16,13 @@ const namespaces = `xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav" xmlns:A
 
 const (
 	// askProps asks a resource what it is and where others are.
-	askProps = `<?xml version="1.0" encoding="utf-8"?><propfind ` + namespaces + `><prop><resourcetype/><displayname/><current-user-principal/>` +
+	askProps = `<?xml version="1.0" encoding="utf-8"?><propfind ` + namespaces +
+		`><prop><resourcetype/><displayname/><current-user-principal/>` +
 		`<C:calendar-home-set/><A:addressbook-home-set/><C:calendar-description/><A:addressbook-description/><I:calendar-color/>` +
 		`<C:supported-calendar-component-set/><supported-report-set/><current-user-privilege-set/><sync-token/><S:getctag/></prop></propfind>`
 	// askList asks a collection for its objects.
-	askList = `<?xml version="1.0" encoding="utf-8"?><propfind ` + namespaces + `><prop><getetag/><resourcetype/></prop></propfind>`
+	askList = `<?xml version="1.0" encoding="utf-8"?><propfind ` + namespaces +
+		`><prop><getetag/><resourcetype/></prop></propfind>`
 
 	calendarMultiget    = "C:calendar-multiget"
 	addressbookMultiget = "A:addressbook-multiget"
@@ -39,7 +41,8 @@ func askObjects(report string, objects []*object) string {
 	if report == addressbookMultiget {
 		prop = "<A:address-data/>"
 	}
-	b.WriteString(`<?xml version="1.0" encoding="utf-8"?><` + report + " " + namespaces + `><prop><getetag/>` + prop + `</prop>`)
+	b.WriteString(`<?xml version="1.0" encoding="utf-8"?><` + report + " " + namespaces +
+		`><prop><getetag/>` + prop + `</prop>`)
 	for _, o := range objects {
 		b.WriteString("<href>" + escape(o.url.EscapedPath()) + "</href>")
 	}

@@ -47,16 +47,18 @@ func TestMoment(t *testing.T) {
 func TestCard(t *testing.T) {
 	text := "BEGIN:VCARD\r\nVERSION:3.0\r\nUID:1\r\nFN:Lovelace\\, Ada\r\nN:Love\\;lace;Ada;Augusta,King;Countess;\r\nORG:Analytical;Engines\r\n" +
 		"item1.EMAIL;TYPE=\"work,pref\":ada@example.org\r\nTEL;VALUE=uri;TYPE=cell:tel:+44-1\r\nNOTE:two\\nlines\\, C:\\\\new\r\nCATEGORIES:a,b\r\n" +
-		"PHOTO;ENCODING=b;TYPE=JPEG:" + strings.Repeat("QUJD\r\n ", 1000) + "QUJD\r\nX-ODD;;;:\r\nREV:20260101T000000Z\r\nEND:VCARD\r\n"
+		"PHOTO;ENCODING=b;TYPE=JPEG:" + strings.Repeat("QUJD\r\n ", 1000) +
+		"QUJD\r\nX-ODD;;;:\r\nREV:20260101T000000Z\r\nEND:VCARD\r\n"
 	card, pictures, err := parseCard([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := contactRecord(&object{in: &collection{}}, card, pictures > 0)
 	for member, want := range map[string]string{
-		"name": `"Lovelace, Ada"`, "family_name": `"Love;lace"`, "given_name": `"Ada"`, "prefixes": `"Countess"`, "suffixes": `null`,
-		"organization": `"Analytical, Engines"`, "emails": `[{"types":["work"],"value":"ada@example.org"}]`,
-		"phones": `[{"types":["cell"],"value":"+44-1"}]`, "note": `"two\nlines, C:\\new"`, "categories": `["a","b"]`, "has_photo": `true`,
+		"name": `"Lovelace, Ada"`, "family_name": `"Love;lace"`, "given_name": `"Ada"`,
+		"prefixes": `"Countess"`, "suffixes": `null`, "organization": `"Analytical, Engines"`,
+		"emails": `[{"types":["work"],"value":"ada@example.org"}]`, "phones": `[{"types":["cell"],"value":"+44-1"}]`,
+		"note": `"two\nlines, C:\\new"`, "categories": `["a","b"]`, "has_photo": `true`,
 	} {
 		got, err := json.Marshal(r[member])
 		if err != nil || string(got) != want {
@@ -80,10 +82,13 @@ func TestHostileObjects(t *testing.T) {
 	}
 	event := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART;TZID=Europe/Berlin:20260101T000000\r\nDURATION:P1D\r\nATTENDEE;CN=\"A\":mailto:a\r\nRDATE;VALUE=PERIOD:20260101T000000Z/PT1H\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
 	for _, data := range []string{
-		"", "BEGIN", "BEGIN:VCALENDAR", "BEGIN:VEVENT\r\nEND:VCALENDAR", "\x00\xff", "BEGIN:VCARD\r\nFN;X=\"", "BEGIN:VCARD\r\nFN;X=\"\\", "BEGIN:VCARD\r\nN:\r\nADR:\r\nORG:\r\nEND:VCARD",
-		strings.Repeat("BEGIN:VCALENDAR\r\n", 10_000), strings.Repeat(" folded\r\n", 100_000), "A" + strings.Repeat("\r\n b", 500_000),
-		strings.Replace(event, "P1D", "P99999999999999999D", 1), strings.Replace(event, "P1D", "-P1D", 1), strings.Replace(event, "P1D", "P", 1),
-		strings.Replace(event, "CN=\"A\"", "CN="+strings.Repeat("a", 1<<20), 1), strings.Replace(event, "20260101T000000\r", "99991231T235959\r", 1),
+		"", "BEGIN", "BEGIN:VCALENDAR", "BEGIN:VEVENT\r\nEND:VCALENDAR", "\x00\xff", "BEGIN:VCARD\r\nFN;X=\"",
+		"BEGIN:VCARD\r\nFN;X=\"\\", "BEGIN:VCARD\r\nN:\r\nADR:\r\nORG:\r\nEND:VCARD",
+		strings.Repeat("BEGIN:VCALENDAR\r\n", 10_000), strings.Repeat(" folded\r\n", 100_000),
+		"A" + strings.Repeat("\r\n b", 500_000), strings.Replace(event, "P1D", "P99999999999999999D", 1),
+		strings.Replace(event, "P1D", "-P1D", 1), strings.Replace(event, "P1D", "P", 1),
+		strings.Replace(event, "CN=\"A\"", "CN="+strings.Repeat("a", 1<<20), 1),
+		strings.Replace(event, "20260101T000000\r", "99991231T235959\r", 1),
 		strings.Replace(event, "BEGIN:VEVENT", "BEGIN:VEVENT\r\n"+strings.Repeat("ATTENDEE:a\r\n", 50_000), 1),
 	} {
 		read(data)
@@ -133,7 +138,8 @@ func TestLedger(t *testing.T) {
 	}
 	odd := cursor{Ledgers: map[string]*ledger{}}
 	for i := range maxCollections {
-		odd.Ledgers[keyOf(fmt.Sprint(i)).String()] = &ledger{Token: strings.Repeat("<", maxToken), Tag: strings.Repeat("\x01", maxTag), entries: map[key]entry{{}: {}}}
+		odd.Ledgers[keyOf(fmt.Sprint(i)).String()] = &ledger{Token: strings.Repeat("<", maxToken),
+			Tag: strings.Repeat("\x01", maxTag), entries: map[key]entry{{}: {}}}
 	}
 	odd.pack()
 	if b, err = json.Marshal(odd); err != nil || len(b) > 256<<10 {

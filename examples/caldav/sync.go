@@ -177,7 +177,8 @@ func (s *syncing) note(d *delta, base *url.URL, r *response) (self bool, err err
 		if p.ETag != "" && old.version == digestOf(p.ETag) || r.status() >= http.StatusBadRequest {
 			continue
 		}
-		if d.objects = append(d.objects, &object{url: u, path: u.Path, key: k, etag: p.ETag, old: old, in: s.col}); len(d.objects) > maxObjects {
+		if d.objects = append(d.objects,
+			&object{url: u, path: u.Path, key: k, etag: p.ETag, old: old, in: s.col}); len(d.objects) > maxObjects {
 			return self, troublef(reasonTooLarge, "%s: there are more than %d objects in it", s.col.path, maxObjects)
 		}
 	}

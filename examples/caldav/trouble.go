@@ -129,7 +129,8 @@ func (c *collector) skipRest() error {
 		if n <= maxReports {
 			continue
 		}
-		if err := c.run.Skip(guest.Skip{Reason: reason, Message: fmt.Sprintf("And %d more of the %ss.", n-maxReports, c.kind.name)}); err != nil {
+		if err := c.run.Skip(guest.Skip{Reason: reason,
+			Message: fmt.Sprintf("And %d more of the %ss.", n-maxReports, c.kind.name)}); err != nil {
 			return err
 		}
 	}

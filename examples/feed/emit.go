@@ -27,8 +27,8 @@ func (s *stream) put(key string, r record) error {
 
 func (s *stream) putFeed(url string, f *gofeed.Feed) error {
 	return s.put(url, record{
-		"url": url, "title": text(f.Title), "description": text(f.Description), "link": text(f.Link), "language": text(f.Language),
-		"kind": f.FeedType, "updated_at": moment(f.UpdatedParsed, f.PublishedParsed),
+		"url": url, "title": text(f.Title), "description": text(f.Description), "link": text(f.Link),
+		"language": text(f.Language), "kind": f.FeedType, "updated_at": moment(f.UpdatedParsed, f.PublishedParsed),
 	})
 }
 

@@ -90,7 +90,8 @@ func (c *collection) leaveOut(url string, err error) error {
 	if c.left++; c.left > maxReports {
 		return nil
 	}
-	s := guest.Skip{Stream: "entries", Reason: "enclosure_left_out", Message: abi.Cut(url, 500) + ": " + abi.Cut(err.Error(), 1000)}
+	s := guest.Skip{Stream: "entries", Reason: "enclosure_left_out",
+		Message: abi.Cut(url, 500) + ": " + abi.Cut(err.Error(), 1000)}
 	if c.left == maxReports {
 		s.Message = "Further enclosures are left out."
 	}

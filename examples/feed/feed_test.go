@@ -109,7 +109,8 @@ func TestTrouble(t *testing.T) {
 	var asked []string
 	o := guesttest.Options{
 		Manifest: hosted(t, `"feeds.example"`), Network: server(&asked),
-		Config: feeds("https://other.example/rss", "https://feeds.example/broken", "https://feeds.example/busy", "https://feeds.example/gone", "https://feeds.example/json"),
+		Config: feeds("https://other.example/rss", "https://feeds.example/broken", "https://feeds.example/busy",
+			"https://feeds.example/gone", "https://feeds.example/json"),
 	}
 	got := guesttest.Run(t, connector, o)
 	if got.Status != abi.Succeeded || len(got.Records["entries"]) != 1 || len(got.Skips) != 8 {
@@ -121,7 +122,8 @@ func TestTrouble(t *testing.T) {
 			reasons = append(reasons, s.Reason)
 		}
 	}
-	if diff := cmp.Diff([]string{"host_not_granted", "feed_unreadable", "feed_unavailable", "feed_unavailable"}, reasons); diff != "" {
+	if diff := cmp.Diff([]string{"host_not_granted", "feed_unreadable", "feed_unavailable", "feed_unavailable"},
+		reasons); diff != "" {
 		t.Error(diff)
 	}
 	o.Config = feeds("https://other.example/rss")
@@ -160,7 +162,8 @@ func TestEnclosures(t *testing.T) {
 	var asked []string
 	title, status := "One", http.StatusServiceUnavailable
 	config := feeds("https://feeds.example/pod")
-	o := guesttest.Options{Manifest: hosted(t, `"feeds.example","media.example"`), Network: episodes(&asked, &title, &status), Config: config}
+	o := guesttest.Options{Manifest: hosted(t, `"feeds.example","media.example"`),
+		Network: episodes(&asked, &title, &status), Config: config}
 	run := func() (files []string, entries int, fetched int) {
 		t.Helper()
 		asked = nil

@@ -43,7 +43,8 @@ func (t *trouble) Unwrap() error { return t.err }
 
 // fetch asks for what is newer than known.
 func (c *collection) fetch(url string, known version) (*fetched, error) {
-	header := [][2]string{{"Accept", "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"}}
+	header := [][2]string{{"Accept",
+		"application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"}}
 	if known.ETag != "" {
 		header = append(header, [2]string{"If-None-Match", known.ETag})
 	}
@@ -66,7 +67,8 @@ func (c *collection) fetch(url string, known version) (*fetched, error) {
 		return nil, unfetched(err)
 	}
 	if len(body) > maxFeedBytes {
-		return nil, &trouble{"feed_unreadable", guest.RetryOnConnectorUpgrade, false, fmt.Errorf("it has more than %d MiB", maxFeedBytes>>20)}
+		return nil, &trouble{"feed_unreadable", guest.RetryOnConnectorUpgrade, false,
+			fmt.Errorf("it has more than %d MiB", maxFeedBytes>>20)}
 	}
 	feed, err := parse(body)
 	if err != nil {

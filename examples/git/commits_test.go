@@ -38,7 +38,8 @@ func commitLines(t *testing.T, res *guesttest.Result) map[string]string {
 			parents = append(parents, p.(string))
 		}
 		line := strings.Join(parents, " ")
-		for _, f := range []string{"tree", "author_name", "author_email", "authored_at", "committer_name", "committer_email", "committed_at", "subject", "body"} {
+		for _, f := range []string{"tree", "author_name", "author_email", "authored_at", "committer_name", "committer_email",
+			"committed_at", "subject", "body"} {
 			line += fmt.Sprint("\x01", m[f])
 		}
 		commits[rec.Key] = strings.ReplaceAll(line, "Z\x01", "+00:00\x01")
@@ -51,10 +52,12 @@ func TestCommitsAgreeWithGit(t *testing.T) {
 	r.commit("subject\nover two lines\n\nbody\n\nmore body\n\n\n")
 	r.commit("bytes that are no UTF-8: \xff\xfe")
 	r.git("-c", "i18n.commitEncoding=ISO-8859-1", "commit", "-q", "--allow-empty", "-m", "d\xe9j\xe0 vu")
-	r.gitIn(nil, "-c", "user.name=x", "commit", "-q", "--allow-empty", "--date=2001-02-03T04:05:06+05:30", "-m", "another zone")
+	r.gitIn(nil, "-c", "user.name=x", "commit", "-q", "--allow-empty", "--date=2001-02-03T04:05:06+05:30",
+		"-m", "another zone")
 	r.commit("")
 	res := r.collect(guesttest.Options{Scope: onlyCommits})
-	if diff := cmp.Diff(strings.ReplaceAll(fmt.Sprint(r.log()), "Z\x01", "+00:00\x01"), fmt.Sprint(commitLines(t, res))); diff != "" {
+	if diff := cmp.Diff(strings.ReplaceAll(fmt.Sprint(r.log()), "Z\x01", "+00:00\x01"),
+		fmt.Sprint(commitLines(t, res))); diff != "" {
 		t.Errorf("commits (-git +collected):\n%s", diff)
 	}
 }
@@ -179,7 +182,8 @@ func TestScope(t *testing.T) {
 	if diff := cmp.Diff(want, fields(t, res.Records["commits"][0])); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
-	if got := keys(res.Records["files"]); !slices.Equal(got, []string{all[0] + ":dir/b.txt", all[4] + ":dir/b.txt", all[5] + ":dir/b.txt"}) {
+	if got := keys(res.Records["files"]); !slices.Equal(got,
+		[]string{all[0] + ":dir/b.txt", all[4] + ":dir/b.txt", all[5] + ":dir/b.txt"}) {
 		t.Errorf("files %v", got)
 	}
 }
@@ -247,7 +251,8 @@ func TestCheckpointsOnTheWay(t *testing.T) {
 	r := newRepo(t)
 	var in strings.Builder
 	for i := range 2*checkpointEvery + 10 {
-		fmt.Fprintf(&in, "commit refs/heads/main\nmark :%d\ncommitter C <c@example.org> %d +0000\ndata 1\nx\n", i+1, 1_600_000_000+i)
+		fmt.Fprintf(&in, "commit refs/heads/main\nmark :%d\ncommitter C <c@example.org> %d +0000\ndata 1\nx\n",
+			i+1, 1_600_000_000+i)
 		if i > 0 {
 			fmt.Fprintf(&in, "from :%d\n", i)
 		}

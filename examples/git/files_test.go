@@ -146,7 +146,8 @@ func TestFileRecord(t *testing.T) {
 	for _, rec := range res.Records["files"] {
 		m := fields(t, rec)
 		delete(m, "commit")
-		if _, path, ok := strings.Cut(m["id"].(string), ":"); !ok || path != m["path"] && !strings.HasPrefix(path, "sha256-") {
+		if _, path, ok := strings.Cut(m["id"].(string), ":"); !ok ||
+			path != m["path"] && !strings.HasPrefix(path, "sha256-") {
 			t.Errorf("id %q of path %q", m["id"], m["path"])
 		}
 		delete(m, "id")
@@ -186,7 +187,8 @@ func TestTooManyFiles(t *testing.T) {
 	if got, want := keys(res.Records["files"]), []string{small + ":f0"}; !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
-	if len(res.Skips) != 1 || res.Skips[0].Reason != "diff_too_large" || !slices.Equal(res.Skips[0].ResourceIDs, []string{large}) {
+	if len(res.Skips) != 1 || res.Skips[0].Reason != "diff_too_large" ||
+		!slices.Equal(res.Skips[0].ResourceIDs, []string{large}) {
 		t.Errorf("skips %+v", res.Skips)
 	}
 }
@@ -205,7 +207,8 @@ func TestMissingBlob(t *testing.T) {
 	if got := collected(t, res); !slices.Equal(got, []string{commit + " - -  lost", commit + " 1 0  kept"}) {
 		t.Errorf("files %q", got)
 	}
-	if len(res.Skips) != 1 || res.Skips[0].Reason != "objects_missing" || !slices.Equal(res.Skips[0].ResourceIDs, []string{commit}) {
+	if len(res.Skips) != 1 || res.Skips[0].Reason != "objects_missing" ||
+		!slices.Equal(res.Skips[0].ResourceIDs, []string{commit}) {
 		t.Errorf("skips %+v", res.Skips)
 	}
 }

@@ -39,7 +39,8 @@ func collect(ctx context.Context, run *guest.Run) (err error) {
 	}
 	mount, ok := run.Mount("repo")
 	if !ok {
-		return guest.Fail("mount_missing", false, guest.ManualActionRequired, "no directory is mounted as repo: run with --mount repo=DIR")
+		return guest.Fail("mount_missing", false, guest.ManualActionRequired,
+			"no directory is mounted as repo: run with --mount repo=DIR")
 	}
 	repo, err := openRepository(mount, filepath.Join(mount, filepath.FromSlash(set.Path)))
 	if err != nil {

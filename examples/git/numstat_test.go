@@ -57,7 +57,8 @@ func collected(t *testing.T, res *guesttest.Result) []string {
 		if m["old_path"] != nil {
 			old = m["old_path"].(string)
 		}
-		lines = append(lines, fmt.Sprint(m["commit"], " ", text(m["additions"]), " ", text(m["deletions"]), " ", old, " ", m["path"]))
+		lines = append(lines, fmt.Sprint(m["commit"], " ", text(m["additions"]), " ", text(m["deletions"]), " ",
+			old, " ", m["path"]))
 	}
 	slices.Sort(lines)
 	return lines

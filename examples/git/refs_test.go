@@ -36,21 +36,27 @@ func TestRefsAndTags(t *testing.T) {
 					"symbolic_target": nil, "is_head": head}
 			}
 			remote := func(name string, symbolic any) map[string]any {
-				return map[string]any{"name": "refs/remotes/origin/" + name, "short_name": "origin/" + name, "kind": "remote_branch",
+				return map[string]any{"name": "refs/remotes/origin/" + name, "short_name": "origin/" + name,
+					"kind":   "remote_branch",
 					"remote": "origin", "target": hash, "symbolic_target": symbolic, "is_head": false}
 			}
-			wantRefs := []map[string]any{branch("refs/heads/main", "main", true), branch("refs/heads/topic/one", "topic/one", false),
+			wantRefs := []map[string]any{branch("refs/heads/main", "main", true),
+				branch("refs/heads/topic/one", "topic/one", false),
 				remote("HEAD", "refs/remotes/origin/main"), remote("main", nil)}
 			if diff := cmp.Diff(wantRefs, all(t, res.Records["refs"])); diff != "" {
 				t.Errorf("refs (-want +got):\n%s", diff)
 			}
 			wantTags := []map[string]any{
-				{"name": "refs/tags/light", "short_name": "light", "annotated": false, "object": hash, "target": hash, "target_type": "commit",
+				{"name": "refs/tags/light", "short_name": "light", "annotated": false, "object": hash, "target": hash,
+					"target_type": "commit",
 					"tagger_name": nil, "tagger_email": nil, "created_at": "2023-11-14T22:14:20Z", "message": nil},
-				{"name": "refs/tags/of-a-tree", "short_name": "of-a-tree", "annotated": false, "object": tree, "target": tree, "target_type": "tree",
+				{"name": "refs/tags/of-a-tree", "short_name": "of-a-tree", "annotated": false, "object": tree, "target": tree,
+					"target_type": "tree",
 					"tagger_name": nil, "tagger_email": nil, "created_at": nil, "message": nil},
-				{"name": "refs/tags/v1", "short_name": "v1", "annotated": true, "object": tag, "target": hash, "target_type": "commit",
-					"tagger_name": "Con", "tagger_email": "con@example.org", "created_at": "2023-11-14T22:14:20Z", "message": "First\n\nwith notes\n"},
+				{"name": "refs/tags/v1", "short_name": "v1", "annotated": true, "object": tag, "target": hash,
+					"target_type": "commit",
+					"tagger_name": "Con", "tagger_email": "con@example.org", "created_at": "2023-11-14T22:14:20Z",
+					"message": "First\n\nwith notes\n"},
 			}
 			if diff := cmp.Diff(wantTags, all(t, res.Records["tags"])); diff != "" {
 				t.Errorf("tags (-want +got):\n%s", diff)
@@ -78,7 +84,8 @@ func TestTombstones(t *testing.T) {
 	r.git("branch", "-D", "gone")
 	r.git("tag", "-d", "gone")
 	second := r.collect(guesttest.Options{State: stateAfter(first)})
-	if got, want := keys(second.Records["refs"]), []string{"refs/heads/main", "deleted refs/heads/gone"}; !slices.Equal(got, want) {
+	if got, want := keys(second.Records["refs"]),
+		[]string{"refs/heads/main", "deleted refs/heads/gone"}; !slices.Equal(got, want) {
 		t.Errorf("refs %v, want %v", got, want)
 	}
 	if got, want := keys(second.Records["tags"]), []string{"deleted refs/tags/gone"}; !slices.Equal(got, want) {
@@ -88,7 +95,8 @@ func TestTombstones(t *testing.T) {
 	if got, want := keys(third.Records["refs"]), []string{"refs/heads/main"}; !slices.Equal(got, want) {
 		t.Errorf("refs %v, want %v", got, want)
 	}
-	outside := r.collect(guesttest.Options{State: stateAfter(first), Scope: `{"streams":[{"name":"refs","resources":["refs/heads/main"]}]}`})
+	outside := r.collect(guesttest.Options{State: stateAfter(first),
+		Scope: `{"streams":[{"name":"refs","resources":["refs/heads/main"]}]}`})
 	if got, want := keys(outside.Records["refs"]), []string{"refs/heads/main"}; !slices.Equal(got, want) {
 		t.Errorf("refs %v, want %v", got, want)
 	}

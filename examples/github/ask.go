@@ -88,7 +88,8 @@ func (p *patience) sleep(ctx context.Context, d time.Duration) error {
 	}
 	for d > 0 {
 		if d > afterTrouble {
-			if err := p.run.Progress(fmt.Sprintf("GitHub asks for a pause: %d s left", int(d.Round(time.Second)/time.Second))); err != nil {
+			if err := p.run.Progress(fmt.Sprintf("GitHub asks for a pause: %d s left",
+				int(d.Round(time.Second)/time.Second))); err != nil {
 				return err
 			}
 		}

@@ -46,7 +46,8 @@ type object = map[string]any
 // recorded is a fake with the answers of testdata.
 func recorded(t *testing.T) *fake {
 	t.Helper()
-	f := &fake{lists: map[string][]object{}, single: map[string]object{}, instead: map[string]func(http.ResponseWriter, *http.Request) bool{}, tokens: map[string]bool{}}
+	f := &fake{lists: map[string][]object{}, single: map[string]object{},
+		instead: map[string]func(http.ResponseWriter, *http.Request) bool{}, tokens: map[string]bool{}}
 	dir := os.DirFS("testdata")
 	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		path, ok := strings.CutSuffix(name, ".json")
@@ -204,7 +205,8 @@ func many(n int, first int64) []object {
 	var out []object
 	for i := range n {
 		at := time.Date(2025, 1, 1, 0, i, 0, 0, time.UTC).Format(time.RFC3339)
-		out = append(out, object{"id": json.Number(key(first + int64(i))), "number": i + 1, "title": fmt.Sprint("no. ", i), "created_at": at, "updated_at": at})
+		out = append(out, object{"id": json.Number(key(first + int64(i))), "number": i + 1, "title": fmt.Sprint("no. ", i),
+			"created_at": at, "updated_at": at})
 	}
 	return out
 }

@@ -57,19 +57,30 @@ func TestCollect(t *testing.T) {
 		t.Errorf("%+v", got.Skips)
 	}
 	r := got.Records
-	want(t, r["repositories"][1], object{"full_name": "ada/tide", "owner": "ada", "license": "MIT", "topics": []any{"tides", "sailing"}, "stars": 41.0, "private": false, "created_at": "2024-03-01T09:00:00Z"})
-	want(t, r["repositories"][0], object{"full_name": "ada/notes", "license": nil, "language": nil, "private": true, "topics": []any{}})
+	want(t, r["repositories"][1],
+		object{"full_name": "ada/tide", "owner": "ada", "license": "MIT", "topics": []any{"tides", "sailing"}, "stars": 41.0,
+			"private": false, "created_at": "2024-03-01T09:00:00Z"})
+	want(t, r["repositories"][0],
+		object{"full_name": "ada/notes", "license": nil, "language": nil, "private": true, "topics": []any{}})
 	want(t, r["stars"][0], object{"full_name": "golang/go", "starred_at": "2026-01-05T10:00:00Z"})
-	want(t, r["issues"][0], object{"repository": "ada/tide", "number": 1.0, "state": "closed", "state_reason": "completed", "author": "bob",
-		"labels": []any{"bug"}, "assignees": []any{"ada"}, "body": "Since the *clocks* changed.\r\n\r\nSeen in `Brest`.", "closed_at": "2025-07-03T08:00:00Z"})
-	want(t, r["issues"][1], object{"title": "Neap tides — wrong colour 🌊", "author": nil, "milestone": "v1.1", "body": nil, "closed_at": nil})
-	want(t, r["pull_requests"][1], object{"number": 2.0, "head": "bob:local-time", "base": "main", "reviewers": []any{"ada"}, "merged_at": "2025-07-03T07:59:00Z", "merged_as": "e5bd3914e2e596debea16f433f57875b5b90bcd6"})
+	want(t, r["issues"][0], object{"repository": "ada/tide", "number": 1.0, "state": "closed",
+		"state_reason": "completed", "author": "bob",
+		"labels": []any{"bug"}, "assignees": []any{"ada"}, "body": "Since the *clocks* changed.\r\n\r\nSeen in `Brest`.",
+		"closed_at": "2025-07-03T08:00:00Z"})
+	want(t, r["issues"][1], object{"title": "Neap tides — wrong colour 🌊", "author": nil, "milestone": "v1.1",
+		"body": nil, "closed_at": nil})
+	want(t, r["pull_requests"][1],
+		object{"number": 2.0, "head": "bob:local-time", "base": "main", "reviewers": []any{"ada"},
+			"merged_at": "2025-07-03T07:59:00Z", "merged_as": "e5bd3914e2e596debea16f433f57875b5b90bcd6"})
 	want(t, r["pull_requests"][0], object{"draft": true, "author": "dependabot[bot]", "merged_at": nil, "merged_as": nil})
 	want(t, r["comments"][0], object{"issue": 1.0, "author": "ada", "updated_at": "2025-07-01T11:05:00Z"})
-	want(t, r["review_comments"][1], object{"pull_request": 2.0, "in_reply_to": "2100000001", "line": nil, "path": "table.go"})
+	want(t, r["review_comments"][1],
+		object{"pull_request": 2.0, "in_reply_to": "2100000001", "line": nil, "path": "table.go"})
 	want(t, r["releases"][0], object{"draft": true, "published_at": nil, "name": "", "assets": []any{}})
-	want(t, r["releases"][1], object{"tag": "v1.0.0", "assets": []any{object{"name": "tide_linux_amd64.tar.gz", "size": 2345678.0, "downloads": 17.0,
-		"url": "https://github.com/ada/tide/releases/download/v1.0.0/tide_linux_amd64.tar.gz"}}})
+	want(t, r["releases"][1],
+		object{"tag": "v1.0.0", "assets": []any{object{"name": "tide_linux_amd64.tar.gz",
+			"size": 2345678.0, "downloads": 17.0,
+			"url": "https://github.com/ada/tide/releases/download/v1.0.0/tide_linux_amd64.tar.gz"}}})
 	if diff := cmp.Diff(map[string]bool{"Bearer handle": true}, f.tokens); diff != "" {
 		t.Error(diff)
 	}
@@ -93,9 +104,11 @@ func TestNothingNew(t *testing.T) {
 		t.Errorf("asked %v", f.asked)
 	}
 
-	const issues, comments, releases = "/repos/ada/tide/issues", "/repos/ada/tide/issues/comments", "/repos/ada/tide/releases"
+	const issues, comments, releases = "/repos/ada/tide/issues", "/repos/ada/tide/issues/comments",
+		"/repos/ada/tide/releases"
 	f.change(t, issues, 2800000001, object{"updated_at": "2026-02-11T00:00:00Z", "title": "Late"})
-	f.lists[comments] = append(f.lists[comments], object{"id": json.Number("3000000003"), "created_at": "2026-02-11T00:00:00Z", "updated_at": "2026-02-11T00:00:00Z"})
+	f.lists[comments] = append(f.lists[comments],
+		object{"id": json.Number("3000000003"), "created_at": "2026-02-11T00:00:00Z", "updated_at": "2026-02-11T00:00:00Z"})
 	f.lists["/repos/ada/tide/pulls"][1]["updated_at"] = "2026-02-12T00:00:00Z"
 	f.lists[releases] = f.lists[releases][1:]
 	f.lists["/user/starred"] = f.lists["/user/starred"][:1]
@@ -120,7 +133,8 @@ func TestGoneAndRenamed(t *testing.T) {
 	first := f.run(t, f.options(), nil)
 	f.lists["/user/repos"] = f.lists["/user/repos"][:1]
 	second := f.run(t, f.options(), first)
-	if diff := cmp.Diff(map[string][]string{"repositories": {"700100002", "-700100001"}, "releases": {"-150000001", "-150000002"}}, changes(second)); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"repositories": {"700100002", "-700100001"},
+		"releases": {"-150000001", "-150000002"}}, changes(second)); diff != "" {
 		t.Error(diff)
 	}
 	if strings.Contains(string(second.States["issues"]), "700100001") {
@@ -170,7 +184,8 @@ func TestNamed(t *testing.T) {
 	}
 	delete(f.single, "/repos/ada/notes")
 	third := f.run(t, o, second)
-	if len(third.Records) > 0 || skips(third)["issues"] != "not_found ada/notes" || skips(third)["repositories"] != "not_found ada/notes" {
+	if len(third.Records) > 0 || skips(third)["issues"] != "not_found ada/notes" ||
+		skips(third)["repositories"] != "not_found ada/notes" {
 		t.Error(third.Transcript)
 	}
 	o.Config = object{"repositories": []string{"ada/tide"}} // the other is no longer asked for, not deleted
@@ -189,7 +204,8 @@ func TestScope(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"issues": {"2800000003"}}, changes(first)); diff != "" {
 		t.Fatal(diff)
 	}
-	if diff := cmp.Diff(object{"id": "2800000003", "created_at": "2026-02-01T10:00:00Z", "repository": "ada/tide", "title": "Neap tides — wrong colour 🌊"}, data(t, first.Records["issues"][0])); diff != "" {
+	if diff := cmp.Diff(object{"id": "2800000003", "created_at": "2026-02-01T10:00:00Z", "repository": "ada/tide",
+		"title": "Neap tides — wrong colour 🌊"}, data(t, first.Records["issues"][0])); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"/user/repos", "/repos/ada/tide/issues"}, f.asked); diff != "" {
@@ -220,18 +236,22 @@ func TestScope(t *testing.T) {
 func TestSettings(t *testing.T) {
 	f := recorded(t)
 	for _, config := range []object{
-		{"repositories": []string{"ada"}}, {"repositories": []string{"ada/../../users"}}, {"repositories": []string{"ada/.."}}, {"repositories": []string{"a?b/c"}},
-		{"user": "a/b"}, {"user": ".."}, {"api": "ftp://h/"}, {"api": "https://u:p@h/"}, {"api": "https://h/?x"}, {"max_requests": -1}, {"max_wait_seconds": 901},
+		{"repositories": []string{"ada"}}, {"repositories": []string{"ada/../../users"}},
+		{"repositories": []string{"ada/.."}}, {"repositories": []string{"a?b/c"}}, {"user": "a/b"}, {"user": ".."},
+		{"api": "ftp://h/"}, {"api": "https://u:p@h/"}, {"api": "https://h/?x"}, {"max_requests": -1},
+		{"max_wait_seconds": 901},
 	} {
 		o := f.options()
 		o.Config = config
-		if got := guesttest.Run(t, connector, o); got.Done == nil || got.Done.Error == nil || got.Done.Error.Code != "invalid_settings" {
+		if got := guesttest.Run(t, connector, o); got.Done == nil || got.Done.Error == nil ||
+			got.Done.Error.Code != "invalid_settings" {
 			t.Errorf("%v: %s", config, got.Transcript)
 		}
 	}
 	o := f.options()
 	o.Secrets = nil
-	if got := guesttest.Run(t, connector, o); got.Done.Error == nil || !strings.Contains(got.Done.Error.Message, "without a token") {
+	if got := guesttest.Run(t, connector, o); got.Done.Error == nil ||
+		!strings.Contains(got.Done.Error.Message, "without a token") {
 		t.Error(got.Transcript)
 	}
 	if len(f.asked) > 0 {
@@ -241,7 +261,8 @@ func TestSettings(t *testing.T) {
 	// An account's public data needs none.
 	f.lists["/users/ada/repos"], f.lists["/users/ada/starred"] = f.lists["/user/repos"][1:], f.lists["/user/starred"]
 	o.Config = object{"user": "ada"}
-	if got := f.run(t, o, nil); len(got.Records["issues"]) != 2 || len(got.Records["stars"]) != 2 || !f.tokens[""] || len(f.tokens) != 1 {
+	if got := f.run(t, o, nil); len(got.Records["issues"]) != 2 || len(got.Records["stars"]) != 2 || !f.tokens[""] ||
+		len(f.tokens) != 1 {
 		t.Error(got.Transcript)
 	}
 }

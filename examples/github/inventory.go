@@ -34,19 +34,21 @@ type asset struct {
 // collectReleases collects all releases of a repository, a full inventory.
 func (c *collection) collectReleases(ctx context.Context, s *stream, r repository, m *mark) error {
 	var emitted []int64
-	got, err := list(ctx, c, m.ETag, func(ctx context.Context, o github.ListOptions) ([]*github.RepositoryRelease, *github.Response, error) {
-		return c.client.Repositories.ListReleases(ctx, r.owner(), r.name(), &o)
-	}, func(i *github.RepositoryRelease) error {
-		published := moment(i.PublishedAt)
-		if !s.AdmitsTime(or(published)) {
-			return nil
-		}
-		emitted = append(emitted, i.GetID())
-		return s.put(i.GetID(), &releaseRecord{
-			ID: key(i.GetID()), Repository: r.Name, Tag: i.TagName, Name: i.Name, Body: i.Body, Draft: i.GetDraft(), Prerelease: i.GetPrerelease(),
-			Author: login(i.Author), Assets: assets(i.Assets), URL: i.HTMLURL, CreatedAt: moment(i.CreatedAt), PublishedAt: published,
+	got, err := list(ctx, c, m.ETag,
+		func(ctx context.Context, o github.ListOptions) ([]*github.RepositoryRelease, *github.Response, error) {
+			return c.client.Repositories.ListReleases(ctx, r.owner(), r.name(), &o)
+		}, func(i *github.RepositoryRelease) error {
+			published := moment(i.PublishedAt)
+			if !s.AdmitsTime(or(published)) {
+				return nil
+			}
+			emitted = append(emitted, i.GetID())
+			return s.put(i.GetID(), &releaseRecord{
+				ID: key(i.GetID()), Repository: r.Name, Tag: i.TagName, Name: i.Name, Body: i.Body, Draft: i.GetDraft(),
+				Prerelease: i.GetPrerelease(), Author: login(i.Author), Assets: assets(i.Assets), URL: i.HTMLURL,
+				CreatedAt: moment(i.CreatedAt), PublishedAt: published,
+			})
 		})
-	})
 	if err != nil || got.unchanged {
 		partly(&m.ETag, &m.IDs, emitted)
 		return err
@@ -89,7 +91,8 @@ func (c *collection) collectStars(ctx context.Context, s *stream) error {
 	}
 	var emitted []int64
 	got, err := list(ctx, c, s.ETag, func(ctx context.Context, o github.ListOptions) ([]star, *github.Response, error) {
-		page, resp, err := c.client.Activity.ListStarred(ctx, c.set.user, &github.ActivityListStarredOptions{Sort: "created", Direction: "desc", ListOptions: o})
+		page, resp, err := c.client.Activity.ListStarred(ctx, c.set.user,
+			&github.ActivityListStarredOptions{Sort: "created", Direction: "desc", ListOptions: o})
 		if page == nil {
 			return nil, resp, err
 		}
@@ -105,7 +108,8 @@ func (c *collection) collectStars(ctx context.Context, s *stream) error {
 		}
 		emitted = append(emitted, r.GetID())
 		return s.put(r.GetID(), &starRecord{
-			ID: key(r.GetID()), FullName: r.GetFullName(), Description: r.Description, Language: r.Language, Topics: texts(r.Topics), URL: r.HTMLURL, StarredAt: at,
+			ID: key(r.GetID()), FullName: r.GetFullName(), Description: r.Description, Language: r.Language,
+			Topics: texts(r.Topics), URL: r.HTMLURL, StarredAt: at,
 		})
 	})
 	switch {

@@ -112,7 +112,8 @@ func TestLimitInTheJail(t *testing.T) {
 	j := jail(t, f)
 	f.instead[tide+"pulls"] = says(403, `{"message":"secondary rate limit"}`, "Retry-After", "1800")
 	result := j.ended()
-	if e := result.ConnectorError; result.Status != abi.Failed || e == nil || e.Code != abi.CodeStreamFailed || e.Retryable == nil || !*e.Retryable {
+	if e := result.ConnectorError; result.Status != abi.Failed || e == nil || e.Code != abi.CodeStreamFailed ||
+		e.Retryable == nil || !*e.Retryable {
 		t.Fatalf("%s, %+v, %+v", result.Status, result.ConnectorError, result.Violation)
 	}
 	if n := result.CheckpointSummary.StateStreamsCommitted; n != 3 {
@@ -143,7 +144,8 @@ func TestDeniedInTheJail(t *testing.T) {
 	defer other.Close()
 	for _, approved := range [][]string{{j.server.URL}, {j.server.URL, other.URL}} {
 		r, err := j.host.Start(context.Background(), app.RunRequest{
-			Connector: j.loaded, Approved: store.Approved{Hosts: approved}, Config: json.RawMessage(`{"api":"` + other.URL + `"}`), Secrets: map[string]string{"token": token},
+			Connector: j.loaded, Approved: store.Approved{Hosts: approved},
+			Config: json.RawMessage(`{"api":"` + other.URL + `"}`), Secrets: map[string]string{"token": token},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +191,8 @@ func TestReplayInTheJail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := j.host.Start(context.Background(), app.RunRequest{Connector: j.loaded, Connection: "again", Replay: recording})
+	r, err := j.host.Start(context.Background(),
+		app.RunRequest{Connector: j.loaded, Connection: "again", Replay: recording})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,8 @@ func jail(t *testing.T, f *fake) *jailed {
 		t.Fatal(err)
 	}
 	t.Logf("the module has %.1f MB", float64(len(wasm))/1e6)
-	sidecar := strings.NewReplacer(`"hosts": ["api.github.com"]`, `"hosts": ["`+j.server.URL+`"]`, `"origin": "https://api.github.com"`, `"origin": "`+j.server.URL+`"`).Replace(string(manifest))
+	sidecar := strings.NewReplacer(`"hosts": ["api.github.com"]`, `"hosts": ["`+j.server.URL+`"]`,
+		`"origin": "https://api.github.com"`, `"origin": "`+j.server.URL+`"`).Replace(string(manifest))
 	if strings.Count(sidecar, j.server.URL) != 2 {
 		t.Fatal("the manifest names api.github.com in another way")
 	}
@@ -86,7 +87,8 @@ func (j *jailed) collect() *run.Result {
 	if result.Status != abi.Succeeded {
 		j.t.Fatalf("ended as %s: %+v, %+v, %+v", result.Status, result.Failure, result.ConnectorError, result.Violation)
 	}
-	j.t.Logf("%d records in %s, peak memory of the guest %d MB", result.RecordsFlushed, time.Since(began).Round(time.Millisecond), result.Usage.PeakMemory/1e6)
+	j.t.Logf("%d records in %s, peak memory of the guest %d MB", result.RecordsFlushed,
+		time.Since(began).Round(time.Millisecond), result.Usage.PeakMemory/1e6)
 	return result
 }
 
@@ -98,8 +100,8 @@ func (j *jailed) ended() *run.Result {
 		j.t.Fatal(err)
 	}
 	r, err := j.host.Start(context.Background(), app.RunRequest{
-		Connector: j.loaded, Approved: store.Approved{Hosts: j.approved}, Config: config, Secrets: map[string]string{"token": token},
-		Record: j.record,
+		Connector: j.loaded, Approved: store.Approved{Hosts: j.approved}, Config: config,
+		Secrets: map[string]string{"token": token}, Record: j.record,
 	})
 	if err != nil {
 		j.t.Fatal(err)
@@ -117,7 +119,8 @@ func (j *jailed) records() map[string]json.RawMessage {
 	j.t.Helper()
 	out := map[string]json.RawMessage{}
 	for stream := range everything {
-		page, err := j.host.Store.Records(context.Background(), store.RecordQuery{Connection: j.connection, Stream: store.Stream(stream), Limit: 1000})
+		page, err := j.host.Store.Records(context.Background(),
+			store.RecordQuery{Connection: j.connection, Stream: store.Stream(stream), Limit: 1000})
 		if err != nil {
 			j.t.Fatal(err)
 		}

@@ -21,7 +21,8 @@ var limits = map[string]func(n int) func(http.ResponseWriter, *http.Request) boo
 	"primary": func(n int) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
 			reset := strconv.FormatInt(time.Now().Unix()+int64(n), 10)
-			return says(403, `{"message":"API rate limit exceeded"}`, "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", reset)(w, r)
+			return says(403, `{"message":"API rate limit exceeded"}`, "X-Ratelimit-Remaining", "0",
+				"X-Ratelimit-Reset", reset)(w, r)
 		}
 	},
 	"primary, 429": func(n int) func(http.ResponseWriter, *http.Request) bool {
@@ -66,10 +67,12 @@ func TestLimits(t *testing.T) {
 				f.instead[tide+"pulls"] = limited(1800)
 				got, err := failed(t, f.options())
 				until := time.Now().Add(30 * time.Minute).UTC().Format("2006-01-02T15:04")
-				if err.Code != guest.CodeStreamFailed || err.Retryable == nil || !*err.Retryable || !strings.Contains(err.Message, until) {
+				if err.Code != guest.CodeStreamFailed || err.Retryable == nil || !*err.Retryable ||
+					!strings.Contains(err.Message, until) {
 					t.Errorf("%+v, want %s", err, until)
 				}
-				reasons := map[string]string{"pull_requests": guest.CodeStreamFailed, "comments": "rate_limited", "review_comments": "rate_limited", "releases": "rate_limited"}
+				reasons := map[string]string{"pull_requests": guest.CodeStreamFailed, "comments": "rate_limited",
+					"review_comments": "rate_limited", "releases": "rate_limited"}
 				if diff := cmp.Diff(reasons, skips(got)); diff != "" {
 					t.Error(diff)
 				}
@@ -146,7 +149,8 @@ func TestRequestLimit(t *testing.T) {
 		if len(last.Skips) == 0 {
 			break
 		}
-		if s := last.Skips[0]; s.Reason != "request_limit" || s.Continuation == nil || s.RecoveryHint.Action != guest.RetryByRuntime {
+		if s := last.Skips[0]; s.Reason != "request_limit" || s.Continuation == nil ||
+			s.RecoveryHint.Action != guest.RetryByRuntime {
 			t.Fatalf("%+v", s)
 		}
 		if runs > 10 {

@@ -99,7 +99,8 @@ func (c *collection) stopped(rest []step, l *limited) error {
 		if !c.run.InScope(st.stream) {
 			continue
 		}
-		err := c.run.Skip(guest.Skip{Stream: st.stream, Reason: reason, Message: l.Error(), RecoveryHint: &guest.Hint{Action: guest.RetryByRuntime}})
+		err := c.run.Skip(guest.Skip{Stream: st.stream, Reason: reason, Message: l.Error(),
+			RecoveryHint: &guest.Hint{Action: guest.RetryByRuntime}})
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,8 @@ func (c *collection) collectRepositories(ctx context.Context, s *stream) error {
 	}
 	if len(c.repositories) > maxRepositories {
 		c.missing("all others", &trouble{"too_many_repositories", guest.UpdateSelector, false,
-			fmt.Errorf("of %d repositories only the %d newest are collected from: name those you want in the settings", len(c.repositories), maxRepositories)})
+			fmt.Errorf("of %d repositories only the %d newest are collected from: name those you want in the settings",
+				len(c.repositories), maxRepositories)})
 		c.repositories = c.repositories[:maxRepositories]
 	}
 	c.unmatched()
@@ -77,18 +78,22 @@ func (c *collection) owned(ctx context.Context, s *stream) error {
 		known = s.cursor
 	}
 	var emitted []int64
-	got, err := list(ctx, c, known.ETag, func(ctx context.Context, o github.ListOptions) ([]*github.Repository, *github.Response, error) {
-		if c.set.user == "" {
-			return c.client.Repositories.ListByAuthenticatedUser(ctx, &github.RepositoryListByAuthenticatedUserOptions{Affiliation: "owner", Sort: "created", Direction: "desc", ListOptions: o})
-		}
-		return c.client.Repositories.ListByUser(ctx, c.set.user, &github.RepositoryListByUserOptions{Type: "owner", Sort: "created", Direction: "desc", ListOptions: o})
-	}, func(r *github.Repository) error {
-		ok, err := c.take(s, r, repository{})
-		if ok {
-			emitted = append(emitted, r.GetID())
-		}
-		return err
-	})
+	got, err := list(ctx, c, known.ETag,
+		func(ctx context.Context, o github.ListOptions) ([]*github.Repository, *github.Response, error) {
+			if c.set.user == "" {
+				return c.client.Repositories.ListByAuthenticatedUser(ctx,
+					&github.RepositoryListByAuthenticatedUserOptions{Affiliation: "owner", Sort: "created",
+						Direction: "desc", ListOptions: o})
+			}
+			return c.client.Repositories.ListByUser(ctx, c.set.user,
+				&github.RepositoryListByUserOptions{Type: "owner", Sort: "created", Direction: "desc", ListOptions: o})
+		}, func(r *github.Repository) error {
+			ok, err := c.take(s, r, repository{})
+			if ok {
+				emitted = append(emitted, r.GetID())
+			}
+			return err
+		})
 	switch {
 	case err != nil:
 		return unlisted(err)
@@ -113,7 +118,8 @@ func unlisted(err error) error {
 		return guest.Fail(t.reason, t.retryable, t.hint, "the repositories cannot be listed: %w", t)
 	}
 	if errors.Is(err, errExhausted) {
-		return guest.Fail("request_limit", false, guest.ManualActionRequired, "max_requests is too low to list the repositories")
+		return guest.Fail("request_limit", false, guest.ManualActionRequired,
+			"max_requests is too low to list the repositories")
 	}
 	return err
 }
@@ -177,7 +183,8 @@ func (c *collection) named(ctx context.Context, s *stream) error {
 func (c *collection) take(s *stream, r *github.Repository, as repository) (emitted bool, err error) {
 	as.ID, as.Name = r.GetID(), r.GetFullName()
 	if !isFullName(as.Name) {
-		c.missing(key(as.ID), &trouble{"answer_unreadable", guest.RetryByRuntime, true, fmt.Errorf("%.80q is no name of a repository", as.Name)})
+		c.missing(key(as.ID), &trouble{"answer_unreadable", guest.RetryByRuntime, true,
+			fmt.Errorf("%.80q is no name of a repository", as.Name)})
 		return false, nil
 	}
 	c.repositories = append(c.repositories, as)
@@ -190,9 +197,9 @@ func (c *collection) take(s *stream, r *github.Repository, as repository) (emitt
 
 func repositoryOf(r *github.Repository) *repositoryRecord {
 	return &repositoryRecord{
-		ID: key(r.GetID()), FullName: r.GetFullName(), Owner: login(r.Owner), Description: r.Description, URL: r.HTMLURL, Homepage: r.Homepage,
-		Language: r.Language, Topics: texts(r.Topics), License: text(r.GetLicense().GetSPDXID()), DefaultBranch: r.DefaultBranch,
-		Private: r.GetPrivate(), Fork: r.GetFork(), Archived: r.GetArchived(),
+		ID: key(r.GetID()), FullName: r.GetFullName(), Owner: login(r.Owner), Description: r.Description, URL: r.HTMLURL,
+		Homepage: r.Homepage, Language: r.Language, Topics: texts(r.Topics), License: text(r.GetLicense().GetSPDXID()),
+		DefaultBranch: r.DefaultBranch, Private: r.GetPrivate(), Fork: r.GetFork(), Archived: r.GetArchived(),
 		Stars: r.GetStargazersCount(), Forks: r.GetForksCount(), OpenIssues: r.GetOpenIssuesCount(),
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), PushedAt: moment(r.PushedAt),
 	}

@@ -71,7 +71,8 @@ func readSettings(run *guest.Run) (settings, error) {
 		}
 	}
 	if set.token == "" && set.user == "" && (len(set.repositories) == 0 || run.InScope("stars")) {
-		return settings{}, invalid("without a token, user must name the account to collect, or repositories those to collect with stars left out of the scope")
+		return settings{}, invalid(
+			"without a token, user must name the account to collect, or repositories those to collect with stars left out of the scope")
 	}
 	switch {
 	case set.requests < 0 || set.requests > maxRequests:
@@ -97,7 +98,8 @@ func apiBase(text string) (string, error) {
 		return defaultAPI, nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || u.Fragment != "" || len(text) > 500 {
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" ||
+		u.Fragment != "" || len(text) > 500 {
 		return "", invalid("api: %.80q is no address of a GitHub API, such as https://github.example.com/api/v3", text)
 	}
 	return strings.TrimSuffix(u.String(), "/") + "/", nil

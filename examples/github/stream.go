@@ -188,13 +188,15 @@ func (s *stream) withoutETags() ([]byte, error) {
 }
 
 // each makes a step of what collects one repository's part of a stream.
-func (c *collection) each(do func(ctx context.Context, s *stream, r repository, m *mark) error) func(context.Context, *stream) error {
+func (c *collection) each(do func(ctx context.Context, s *stream, r repository,
+	m *mark) error) func(context.Context, *stream) error {
 	return func(ctx context.Context, s *stream) error {
 		for i, r := range c.repositories {
 			if !s.Admits(r.Name) {
 				continue
 			}
-			if err := c.run.Progress("Collecting "+r.Name, guest.OnStream(s.name), guest.Count(i), guest.Total(len(c.repositories))); err != nil {
+			if err := c.run.Progress("Collecting "+r.Name, guest.OnStream(s.name), guest.Count(i),
+				guest.Total(len(c.repositories))); err != nil {
 				return err
 			}
 			err := do(ctx, s, r, s.mark(r))
@@ -217,7 +219,8 @@ func (c *collection) each(do func(ctx context.Context, s *stream, r repository, 
 // later reports that the next run continues after n repositories.
 func (c *collection) later(stream string, n int) error {
 	done := int64(n)
-	return c.run.Skip(guest.Skip{Stream: stream, Reason: "request_limit", Message: "The next run goes on where this one stops.",
+	return c.run.Skip(guest.Skip{Stream: stream, Reason: "request_limit",
+		Message:      "The next run goes on where this one stops.",
 		RecoveryHint: &guest.Hint{Action: guest.RetryByRuntime},
 		Continuation: &guest.Continuation{Boundary: "repositories", SliceEnd: done, Considered: done, Covered: done}})
 }

@@ -90,7 +90,8 @@ func classify(err error) error {
 func status(r *http.Response, err error) error {
 	wait, told := retryAfter(r.Header)
 	switch code := r.StatusCode; {
-	case code == http.StatusTooManyRequests || told && (code == http.StatusForbidden || code == http.StatusServiceUnavailable):
+	case code == http.StatusTooManyRequests ||
+		told && (code == http.StatusForbidden || code == http.StatusServiceUnavailable):
 		return limit(wait, err)
 	case code == http.StatusUnauthorized:
 		return guest.Fail("token_refused", false, guest.RefreshCredentials, "GitHub refuses the token: %w", err)
@@ -123,7 +124,8 @@ func refused(e *guest.Error, err error) error {
 	case abi.ECANCELED, abi.EPROTO:
 		return err
 	case abi.EDENIED:
-		return guest.Fail("host_not_granted", false, guest.ManualActionRequired, "the API may not be reached, or not with this token: %w", err)
+		return guest.Fail("host_not_granted", false, guest.ManualActionRequired,
+			"the API may not be reached, or not with this token: %w", err)
 	case abi.ERATE:
 		var detail struct {
 			MS int64 `json:"retry_after_ms"`

@@ -55,8 +55,9 @@ var failing = map[string]struct {
 	"deep":                {says(200, strings.Repeat("[", 100_000)), "answer_unreadable"},
 	"huge":                {huge, "answer_unreadable"},
 	"elsewhere":           {says(302, ``, "Location", "https://evil.example/"), "redirected"},
-	"in a loop":           {says(302, ``, "Location", "https://api.github.com/repos/ada/tide/releases"), "answer_unreadable"},
-	"the same page":       {circle, "answer_unreadable"},
+	"in a loop": {says(302, ``, "Location", "https://api.github.com/repos/ada/tide/releases"),
+		"answer_unreadable"},
+	"the same page": {circle, "answer_unreadable"},
 }
 
 // huge is larger than a guest can hold.
@@ -103,7 +104,8 @@ func TestFailing(t *testing.T) {
 					}
 				}
 				reason := c.reason + " ada/tide"
-				if diff := cmp.Diff(map[string]string{"issues": reason, "pull_requests": reason, "releases": reason}, skips(got)); diff != "" {
+				if diff := cmp.Diff(map[string]string{"issues": reason, "pull_requests": reason, "releases": reason},
+					skips(got)); diff != "" {
 					t.Fatalf("%s\n%s", diff, got.Transcript)
 				}
 				f.instead = nil
@@ -111,7 +113,8 @@ func TestFailing(t *testing.T) {
 				if all := changes(after)["issues"]; len(all) == 0 || all[len(all)-1] != "2800000001" {
 					t.Errorf("issues %v\n%s", all, after.Transcript)
 				}
-				if all := changes(after); name == "the same page" && (!slices.Contains(all["releases"], "-1") || !slices.Contains(all["pull_requests"], "1900000004")) {
+				if all := changes(after); name == "the same page" &&
+					(!slices.Contains(all["releases"], "-1") || !slices.Contains(all["pull_requests"], "1900000004")) {
 					t.Errorf("what the list that failed had brought is still there\n%s", after.Transcript)
 				}
 			})
@@ -140,7 +143,8 @@ func TestStarsFailAndIssuesOff(t *testing.T) {
 		f.instead["/user/starred"] = says(200, ``)
 		f.instead[tide+"issues"] = says(410, `{"message":"Issues are disabled for this repo"}`)
 		got := f.run(t, f.options(), first)
-		if diff := cmp.Diff(map[string]string{"stars": "answer_unreadable stars"}, skips(got)); diff != "" || len(got.Records) > 0 {
+		if diff := cmp.Diff(map[string]string{"stars": "answer_unreadable stars"}, skips(got)); diff != "" ||
+			len(got.Records) > 0 {
 			t.Errorf("%s\n%s", diff, got.Transcript)
 		}
 		f.instead["/user/starred"] = func(w http.ResponseWriter, r *http.Request) bool {
@@ -171,7 +175,8 @@ func TestNothingToHave(t *testing.T) {
 	waiting(t, func(t *testing.T) {
 		f := recorded(t)
 		f.instead["/user/repos"] = says(401, `{"message":"Bad credentials"}`)
-		if _, err := failed(t, f.options()); err.Code != "token_refused" || err.RecoveryHint.Action != guest.RefreshCredentials {
+		if _, err := failed(t, f.options()); err.Code != "token_refused" ||
+			err.RecoveryHint.Action != guest.RefreshCredentials {
 			t.Errorf("%+v", err)
 		}
 		f.instead["/user/repos"] = says(200, `null`)
@@ -209,7 +214,8 @@ func TestLargeItem(t *testing.T) {
 func TestHostileName(t *testing.T) {
 	f := recorded(t)
 	f.lists["/user/repos"] = append(f.lists["/user/repos"],
-		object{"id": json.Number("9"), "full_name": "../../admin"}, object{"id": json.Number("10"), "full_name": "ada/x?y=/z"})
+		object{"id": json.Number("9"), "full_name": "../../admin"},
+		object{"id": json.Number("10"), "full_name": "ada/x?y=/z"})
 	got := f.run(t, f.options(), nil)
 	if diff := cmp.Diff(everything, changes(got)); diff != "" {
 		t.Error(diff)

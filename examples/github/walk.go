@@ -73,7 +73,8 @@ type listed struct {
 }
 
 // list walks through all of a list.
-func list[T item](ctx context.Context, c *collection, etag string, q func(ctx context.Context, o github.ListOptions) ([]T, *github.Response, error), each func(T) error) (listed, error) {
+func list[T item](ctx context.Context, c *collection, etag string,
+	q func(ctx context.Context, o github.ListOptions) ([]T, *github.Response, error), each func(T) error) (listed, error) {
 	p := newPages()
 	for page := 1; ; {
 		a, err := ask(ctx, c, etag, func(ctx context.Context) ([]T, *github.Response, error) {
@@ -110,7 +111,9 @@ func list[T item](ctx context.Context, c *collection, etag string, q func(ctx co
 // moves the mark along. Each page is asked for by the time where the last one
 // ended: by number, an item would be lost whenever one before it changes
 // meanwhile and goes to the end.
-func since[T dated](ctx context.Context, c *collection, m *mark, floor time.Time, q func(ctx context.Context, from time.Time, o github.ListOptions) ([]T, *github.Response, error), each func(T) error) error {
+func since[T dated](ctx context.Context, c *collection, m *mark, floor time.Time,
+	q func(ctx context.Context, from time.Time, o github.ListOptions) ([]T, *github.Response, error),
+	each func(T) error) error {
 	known, from, etag := m.At, m.At, m.ETag
 	if from.Before(floor) {
 		from = floor
@@ -186,7 +189,8 @@ func (m *mark) move(to time.Time) {
 // recent walks through a list, latest change first, down to the mark, and moves
 // the mark at the end. What changes meanwhile goes to the front, to be found by
 // the next run.
-func recent[T dated](ctx context.Context, c *collection, m *mark, floor time.Time, q func(ctx context.Context, o github.ListOptions) ([]T, *github.Response, error), each func(T) error) error {
+func recent[T dated](ctx context.Context, c *collection, m *mark, floor time.Time,
+	q func(ctx context.Context, o github.ListOptions) ([]T, *github.Response, error), each func(T) error) error {
 	stop := m.At
 	if stop.Before(floor) {
 		stop = floor

@@ -28,10 +28,12 @@ func TestPages(t *testing.T) {
 		f.lists[tide+list] = many(250, 1)
 	}
 	for i := range 250 {
-		f.lists["/user/starred"] = append(f.lists["/user/starred"], object{"starred_at": "2020-01-01T00:00:00Z", "repo": object{"id": i + 1, "full_name": fmt.Sprint("a/b", i)}})
+		f.lists["/user/starred"] = append(f.lists["/user/starred"],
+			object{"starred_at": "2020-01-01T00:00:00Z", "repo": object{"id": i + 1, "full_name": fmt.Sprint("a/b", i)}})
 	}
 	first := f.run(t, f.options(), nil)
-	for stream, n := range map[string]int{"issues": 250, "pull_requests": 250, "comments": 250, "review_comments": 250, "releases": 250, "stars": 252} {
+	for stream, n := range map[string]int{"issues": 250, "pull_requests": 250, "comments": 250, "review_comments": 250,
+		"releases": 250, "stars": 252} {
 		all := changes(first)[stream]
 		if len(all) != n || len(ids(all)) != n {
 			t.Errorf("%s: %d records of %d", stream, len(all), len(ids(all)))
@@ -62,7 +64,8 @@ func TestChangeWhileWalking(t *testing.T) {
 	pages := 0
 	f.instead[tide+"issues"] = func(http.ResponseWriter, *http.Request) bool {
 		if pages++; pages > 1 {
-			f.change(t, tide+"issues", int64(pages), object{"updated_at": time.Date(2025, 6, pages, 0, 0, 0, 0, time.UTC).Format(time.RFC3339)})
+			f.change(t, tide+"issues", int64(pages),
+				object{"updated_at": time.Date(2025, 6, pages, 0, 0, 0, 0, time.UTC).Format(time.RFC3339)})
 		}
 		return false
 	}
@@ -93,7 +96,9 @@ func TestFutureDate(t *testing.T) {
 	f.lists[tide+"issues"] = many(2, 1)
 	f.change(t, tide+"issues", 2, object{"updated_at": "9998-01-01T00:00:00Z"})
 	first := f.run(t, f.options(), nil)
-	f.lists[tide+"issues"] = append(f.lists[tide+"issues"], object{"id": json.Number("3"), "created_at": "2025-01-01T00:00:00Z", "updated_at": time.Now().Add(time.Minute).UTC().Format(time.RFC3339)})
+	f.lists[tide+"issues"] = append(f.lists[tide+"issues"],
+		object{"id": json.Number("3"), "created_at": "2025-01-01T00:00:00Z",
+			"updated_at": time.Now().Add(time.Minute).UTC().Format(time.RFC3339)})
 	if second := f.run(t, f.options(), first); ids(changes(second)["issues"])["3"] != 1 {
 		t.Error(second.Transcript)
 	}
@@ -108,7 +113,8 @@ func TestUnsorted(t *testing.T) {
 			f.instead[tide+list] = says(200, out)
 		}
 		got := f.run(t, f.options(), nil)
-		if s := skips(got); s["issues"] != "answer_unreadable ada/tide" || s["pull_requests"] != "answer_unreadable ada/tide" {
+		if s := skips(got); s["issues"] != "answer_unreadable ada/tide" ||
+			s["pull_requests"] != "answer_unreadable ada/tide" {
 			t.Error(got.Transcript)
 		}
 	})
@@ -157,7 +163,8 @@ func TestCursorBound(t *testing.T) {
 	if !strings.Contains(string(got.States["releases"]), `"ids":[23`) { // 1<<61 is 23…
 		t.Error("the inventory went with the ETags")
 	}
-	if s := skips(got); s["releases"] != "too_many_known  too_many_repositories all others" && s["releases"] != "too_many_known too_many_repositories all others" {
+	if s := skips(got); s["releases"] != "too_many_known  too_many_repositories all others" &&
+		s["releases"] != "too_many_known too_many_repositories all others" {
 		t.Errorf("skips %q", s)
 	}
 	if n := len(got.Records["repositories"]); n != maxRepositories+20 {

@@ -25,7 +25,8 @@ func (e *event) attachments() (inline []ical.Prop, urls []string) {
 	urls = []string{}
 	for _, p := range e.props.Values(ical.PropAttach) {
 		switch {
-		case strings.EqualFold(p.Params.Get(ical.ParamEncoding), "BASE64") || strings.EqualFold(p.Params.Get(ical.ParamValue), "BINARY"):
+		case strings.EqualFold(p.Params.Get(ical.ParamEncoding), "BASE64") ||
+			strings.EqualFold(p.Params.Get(ical.ParamValue), "BINARY"):
 			inline = append(inline, p)
 		case len(p.Value) <= maxURL && len(urls) < maxList:
 			if u := clean(p.Value); u != "" {
@@ -71,9 +72,11 @@ func (v *inventory) attach(e *event, inline []ical.Prop, t *trouble) (files []*g
 			continue
 		}
 		name, media, _ := strings.Cut(textOfParams(p.Params), "\x00")
-		f, err := v.run.Attach(guest.Attachment{Stream: v.name, Field: "attachments", Name: name, MediaType: media, Content: strings.NewReader(string(content))})
+		f, err := v.run.Attach(guest.Attachment{Stream: v.name, Field: "attachments", Name: name, MediaType: media,
+			Content: strings.NewReader(string(content))})
 		switch {
-		case errors.Is(err, abi.ETOOBIG), errors.Is(err, abi.ENOSPC), errors.Is(err, abi.ENOTSUP), errors.Is(err, abi.EDENIED):
+		case errors.Is(err, abi.ETOOBIG), errors.Is(err, abi.ENOSPC), errors.Is(err, abi.ENOTSUP),
+			errors.Is(err, abi.EDENIED):
 			leave(err.Error())
 		case err != nil:
 			return nil, false, err

@@ -16,21 +16,26 @@ import (
 func TestAttachments(t *testing.T) {
 	s := newShelf(t)
 	inline := func(name string, content []byte) string {
-		return "ATTACH;FMTTYPE=application/pdf;ENCODING=BASE64;VALUE=BINARY;X-FILENAME=\"" + name + "\":" + base64.StdEncoding.EncodeToString(content)
+		return "ATTACH;FMTTYPE=application/pdf;ENCODING=BASE64;VALUE=BINARY;X-FILENAME=\"" + name + "\":" +
+			base64.StdEncoding.EncodeToString(content)
 	}
-	one := eventOf("UID:1", "SUMMARY:One", "DTSTART:20250310T090000Z", inline("a:b.pdf", []byte("%PDF-1.4")), inline("long.pdf", []byte(strings.Repeat("%PDF-long", 200_000))),
+	one := eventOf("UID:1", "SUMMARY:One", "DTSTART:20250310T090000Z", inline("a:b.pdf", []byte("%PDF-1.4")),
+		inline("long.pdf", []byte(strings.Repeat("%PDF-long", 200_000))),
 		"ATTACH:https://example.org/x.png", "ATTACH;VALUE=URI:file:///etc/passwd")
-	bad := eventOf("UID:2", "SUMMARY:Two", "DTSTART:20250310T090000Z", "ATTACH;ENCODING=BASE64;VALUE=BINARY:no base64!", inline("huge.pdf", make([]byte, maxAttachment)), inline("c.pdf", []byte("%PDF-c")))
+	bad := eventOf("UID:2", "SUMMARY:Two", "DTSTART:20250310T090000Z", "ATTACH;ENCODING=BASE64;VALUE=BINARY:no base64!",
+		inline("huge.pdf", make([]byte, maxAttachment)), inline("c.pdf", []byte("%PDF-c")))
 	s.write("team.ics", calendarOf(one, bad, eventOf("UID:3", "SUMMARY:Three", "DTSTART:20250310T090000Z")))
 	first := s.collect(guesttest.Options{})
 	got := map[string][]string{}
 	for summary, e := range events(t, first) {
 		for _, f := range e["attachments"].([]any) {
 			f := f.(map[string]any)
-			got[summary] = append(got[summary], fmt.Sprintf("%s %s %d", f["name"], f["media_type"], len(first.Files[f["digest"].(string)])))
+			got[summary] = append(got[summary],
+				fmt.Sprintf("%s %s %d", f["name"], f["media_type"], len(first.Files[f["digest"].(string)])))
 		}
 	}
-	want := map[string][]string{"One": {"a:b.pdf application/pdf 8", "long.pdf application/pdf 1800000"}, "Two": {"c.pdf application/pdf 6"}}
+	want := map[string][]string{"One": {"a:b.pdf application/pdf 8", "long.pdf application/pdf 1800000"},
+		"Two": {"c.pdf application/pdf 6"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s\n%s", diff, first.Transcript)
 	}

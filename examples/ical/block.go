@@ -84,7 +84,8 @@ func parseBlocks(data []byte) ([]*block, error) {
 
 // isAttachment reports whether a line holds a file.
 func isAttachment(line string) bool {
-	return len(line) > len(ical.PropAttach) && strings.EqualFold(line[:len(ical.PropAttach)], ical.PropAttach) && strings.ContainsRune(":;", rune(line[len(ical.PropAttach)]))
+	return len(line) > len(ical.PropAttach) && strings.EqualFold(line[:len(ical.PropAttach)], ical.PropAttach) &&
+		strings.ContainsRune(":;", rune(line[len(ical.PropAttach)]))
 }
 
 // text makes a file UTF-8: what is not, is Latin-1, as old programs write it.

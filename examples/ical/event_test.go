@@ -12,14 +12,15 @@ func TestEventRecord(t *testing.T) {
 	s := newShelf(t)
 	s.write("work/team.ics", "\xef\xbb\xbf"+calendarOf("X-WR-CALNAME:Team\nX-WR-TIMEZONE:Europe/Berlin\nMETHOD:PUBLISH\n",
 		eventOf("UID:one@example.org", "DTSTAMP:20250101T000000Z", "SUMMARY:Plan\\, review\\; and a long line that is folded",
-			"  in two", "DESCRIPTION:first\\nsecond \\\\ C:\\Temp", "LOCATION:Room \"5\"", "DTSTART;TZID=Europe/Berlin:20250310T090000",
-			"DTEND;TZID=Europe/Berlin:20250310T103000", "STATUS:CONFIRMED", "TRANSP:TRANSPARENT", "CLASS:PRIVATE", "URL:https://example.org/a",
-			"CATEGORIES:Work,A\\,B", "CATEGORIES:More", "SEQUENCE:3", "CREATED:20250102T030405Z", "LAST-MODIFIED:20250203T040506Z",
+			"  in two", "DESCRIPTION:first\\nsecond \\\\ C:\\Temp", "LOCATION:Room \"5\"",
+			"DTSTART;TZID=Europe/Berlin:20250310T090000", "DTEND;TZID=Europe/Berlin:20250310T103000", "STATUS:CONFIRMED",
+			"TRANSP:TRANSPARENT", "CLASS:PRIVATE", "URL:https://example.org/a", "CATEGORIES:Work,A\\,B", "CATEGORIES:More",
+			"SEQUENCE:3", "CREATED:20250102T030405Z", "LAST-MODIFIED:20250203T040506Z",
 			`ORGANIZER;CN="Doe, Jane":mailto:jane@example.org`,
-			"ATTENDEE;CN=Al;ROLE=REQ-PARTICIPANT;PARTSTAT=ACCEPTED;CUTYPE=INDIVIDUAL:MAILTO:al@example.org",
-			"BEGIN:VALARM", "ACTION:DISPLAY", "TRIGGER:-PT15M", "DESCRIPTION:soon", "END:VALARM",
-			"BEGIN:VALARM", "UID:alarm-2", "ACTION:AUDIO", "TRIGGER;RELATED=END:PT5M", "REPEAT:2", "DURATION:PT1M", "END:VALARM",
-			"BEGIN:VALARM", "ACTION:EMAIL", "TRIGGER;VALUE=DATE-TIME:20250309T080000Z", "END:VALARM")))
+			"ATTENDEE;CN=Al;ROLE=REQ-PARTICIPANT;PARTSTAT=ACCEPTED;CUTYPE=INDIVIDUAL:MAILTO:al@example.org", "BEGIN:VALARM",
+			"ACTION:DISPLAY", "TRIGGER:-PT15M", "DESCRIPTION:soon", "END:VALARM", "BEGIN:VALARM", "UID:alarm-2", "ACTION:AUDIO",
+			"TRIGGER;RELATED=END:PT5M", "REPEAT:2", "DURATION:PT1M", "END:VALARM", "BEGIN:VALARM", "ACTION:EMAIL",
+			"TRIGGER;VALUE=DATE-TIME:20250309T080000Z", "END:VALARM")))
 	res := s.collect(guesttest.Options{})
 	if len(res.Skips) != 0 {
 		t.Errorf("skips %+v", res.Skips)
@@ -27,11 +28,12 @@ func TestEventRecord(t *testing.T) {
 	wantID := eventKey("one@example.org", "").String()
 	want := map[string]any{
 		"id": wantID, "uid": "one@example.org", "recurrence_id": nil, "calendar": "work/team.ics",
-		"summary": "Plan, review; and a long line that is folded in two", "description": "first\nsecond \\ C:\\Temp", "location": `Room "5"`,
-		"url": "https://example.org/a", "status": "confirmed", "start": "2025-03-10T09:00:00+01:00", "end": "2025-03-10T10:30:00+01:00",
-		"all_day": false, "time_zone": "Europe/Berlin", "transparent": true, "visibility": "private",
-		"organizer":  map[string]any{"name": "Doe, Jane", "email": "jane@example.org"},
-		"attendees":  []any{map[string]any{"name": "Al", "email": "al@example.org", "role": "req-participant", "status": "accepted", "type": "individual"}},
+		"summary": "Plan, review; and a long line that is folded in two", "description": "first\nsecond \\ C:\\Temp",
+		"location": `Room "5"`, "url": "https://example.org/a", "status": "confirmed", "start": "2025-03-10T09:00:00+01:00",
+		"end": "2025-03-10T10:30:00+01:00", "all_day": false, "time_zone": "Europe/Berlin", "transparent": true,
+		"visibility": "private", "organizer": map[string]any{"name": "Doe, Jane", "email": "jane@example.org"},
+		"attendees": []any{map[string]any{"name": "Al", "email": "al@example.org", "role": "req-participant",
+			"status": "accepted", "type": "individual"}},
 		"categories": []any{"Work", "A,B", "More"}, "rrule": nil, "occurrences": []any{}, "sequence": 3.0,
 		"attachments": []any{}, "attachment_urls": []any{},
 		"created_at": "2025-01-02T03:04:05Z", "updated_at": "2025-02-03T04:05:06Z",
@@ -39,7 +41,8 @@ func TestEventRecord(t *testing.T) {
 	if diff := cmp.Diff(want, fields(t, res.Records["events"][0])); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
-	wantCalendar := map[string]any{"id": keyOf("calendar", "work/team.ics").String(), "path": "work/team.ics", "name": "Team", "description": nil,
+	wantCalendar := map[string]any{"id": keyOf("calendar", "work/team.ics").String(), "path": "work/team.ics",
+		"name": "Team", "description": nil,
 		"time_zone": "Europe/Berlin", "product": "-//test//", "method": "publish", "events": 1.0}
 	if diff := cmp.Diff(wantCalendar, fields(t, res.Records["calendars"][0])); diff != "" {
 		t.Errorf("calendar (-want +got):\n%s", diff)
@@ -90,17 +93,21 @@ END:VTIMEZONE
 		name, start, end string // content lines
 		want             []any  // start, end, all_day, time_zone
 	}{
-		{"utc", "DTSTART:20250310T090000Z", "DTEND:20250310T100000Z", []any{"2025-03-10T09:00:00Z", "2025-03-10T10:00:00Z", false, "UTC"}},
-		{"floating", "DTSTART:20250310T090000", "DURATION:PT90M", []any{"2025-03-10T09:00:00", "2025-03-10T10:30:00", false, nil}},
+		{"utc", "DTSTART:20250310T090000Z", "DTEND:20250310T100000Z",
+			[]any{"2025-03-10T09:00:00Z", "2025-03-10T10:00:00Z", false, "UTC"}},
+		{"floating", "DTSTART:20250310T090000", "DURATION:PT90M",
+			[]any{"2025-03-10T09:00:00", "2025-03-10T10:30:00", false, nil}},
 		{"all day", "DTSTART;VALUE=DATE:20250310", "X-NO:END", []any{"2025-03-10", "2025-03-11", true, nil}},
 		{"all day, type not said", "DTSTART:20250310", "DTEND:20250312", []any{"2025-03-10", "2025-03-12", true, nil}},
 		{"days", "DTSTART;VALUE=DATE:20250310", "DURATION:P1W", []any{"2025-03-10", "2025-03-17", true, nil}},
-		{"no end", "DTSTART:20250310T090000Z", "X-NO:END", []any{"2025-03-10T09:00:00Z", "2025-03-10T09:00:00Z", false, "UTC"}},
+		{"no end", "DTSTART:20250310T090000Z", "X-NO:END",
+			[]any{"2025-03-10T09:00:00Z", "2025-03-10T09:00:00Z", false, "UTC"}},
 		{"windows name", "DTSTART;TZID=W. Europe Standard Time:20250701T090000", "DURATION:PT1H",
 			[]any{"2025-07-01T09:00:00+02:00", "2025-07-01T10:00:00+02:00", false, "Europe/Berlin"}},
 		{"quoted windows name", `DTSTART;TZID="Pacific Standard Time (Mexico)":20250101T090000`, "DURATION:PT1H",
 			[]any{"2025-01-01T09:00:00-08:00", "2025-01-01T10:00:00-08:00", false, "America/Tijuana"}},
-		{"name in a path", "DTSTART;TZID=/freeassociation.sourceforge.net/Tzfile/Europe/Rome:20250101T090000", "DURATION:PT1H",
+		{"name in a path", "DTSTART;TZID=/freeassociation.sourceforge.net/Tzfile/Europe/Rome:20250101T090000",
+			"DURATION:PT1H",
 			[]any{"2025-01-01T09:00:00+01:00", "2025-01-01T10:00:00+01:00", false, "Europe/Rome"}},
 		{"defined in winter", "DTSTART;TZID=Office:20250101T090000", "DURATION:PT1H",
 			[]any{"2025-01-01T09:00:00+01:00", "2025-01-01T10:00:00+01:00", false, "Office"}},

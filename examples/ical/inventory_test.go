@@ -18,7 +18,8 @@ import (
 )
 
 func simple(uid, summary string) string {
-	return eventOf("UID:"+uid, "SUMMARY:"+summary, "DTSTART:20250310T090000Z", "BEGIN:VALARM", "ACTION:DISPLAY", "TRIGGER:-PT5M", "END:VALARM")
+	return eventOf("UID:"+uid, "SUMMARY:"+summary, "DTSTART:20250310T090000Z", "BEGIN:VALARM", "ACTION:DISPLAY",
+		"TRIGGER:-PT5M", "END:VALARM")
 }
 
 func changes(res *guesttest.Result) []string {
@@ -63,7 +64,8 @@ func TestOnlyChanges(t *testing.T) {
 		}
 	})
 	step("exported anew", func() {
-		s.write("a.ics", calendarOf(strings.Replace(simple("1", "one"), "UID:1", "DTSTAMP:20250601T000000Z\nUID:1", 1), simple("2", "two")))
+		s.write("a.ics", calendarOf(strings.Replace(simple("1", "one"), "UID:1", "DTSTAMP:20250601T000000Z\nUID:1", 1),
+			simple("2", "two")))
 	})
 	step("changed", func() { s.write("a.ics", calendarOf(simple("1", "new"), simple("2", "two"))) }, "put events")
 	step("moved to another file", func() {
@@ -71,7 +73,8 @@ func TestOnlyChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}, "put calendars", "delete calendars", "put events")
-	step("event removed", func() { s.write("a.ics", calendarOf(simple("1", "new"))) }, "put calendars", "delete events", "delete alarms")
+	step("event removed", func() { s.write("a.ics", calendarOf(simple("1", "new"))) }, "put calendars",
+		"delete events", "delete alarms")
 	step("file removed", func() { s.remove("c.ics") }, "delete calendars", "delete events", "delete alarms")
 	step("event back", func() { s.write("a.ics", calendarOf(simple("1", "new"), simple("2", "two"))) },
 		"put calendars", "put events", "put alarms")
@@ -117,15 +120,19 @@ func TestMalformed(t *testing.T) {
 		{"not a calendar", "hello\nworld\n", []string{"malformed_file"}, 2},
 		{"another component", "BEGIN:VCARD\nEND:VCARD\n", []string{"malformed_file"}, 2},
 		{"cut in an event", good[:len(good)-60], []string{"malformed_file"}, 2},
-		{"cut between events", strings.TrimSuffix(calendarOf(simple("1", "one")), "END:VCALENDAR\n"), []string{"malformed_file"}, 2},
+		{"cut between events", strings.TrimSuffix(calendarOf(simple("1", "one")), "END:VCALENDAR\n"),
+			[]string{"malformed_file"}, 2},
 		{"crossed ends", strings.Replace(good, "END:VALARM", "END:VEVENT", 1), []string{"malformed_file"}, 2},
 		{"too deep", strings.Repeat("BEGIN:VCALENDAR\n", 100), []string{"malformed_file"}, 2},
 		{"line without a colon", strings.Replace(good, "SUMMARY:one", "SUMMARY one", 1), []string{"malformed_event"}, 2},
-		{"line that ends in a parameter", strings.Replace(good, "SUMMARY:one", "SUMMARY;X=1", 1), []string{"malformed_event"}, 2},
+		{"line that ends in a parameter", strings.Replace(good, "SUMMARY:one", "SUMMARY;X=1", 1),
+			[]string{"malformed_event"}, 2},
 		{"open quote", strings.Replace(good, "SUMMARY:one", `SUMMARY;X="1:one`, 1), []string{"malformed_event"}, 2},
-		{"bad start", strings.Replace(good, "DTSTART:20250310T090000Z", "DTSTART:20251310T090000Z", 1), []string{"malformed_event"}, 2},
+		{"bad start", strings.Replace(good, "DTSTART:20250310T090000Z", "DTSTART:20251310T090000Z", 1),
+			[]string{"malformed_event"}, 2},
 		{"unknown zone", strings.Replace(good, "DTSTART:", "DTSTART;TZID=Nowhere/At All:", 1), nil, 2},
-		{"unknown zone, local", strings.Replace(good, "DTSTART:20250310T090000Z", "DTSTART;TZID=Nowhere:20250310T090000", 1), []string{"unknown_time_zone"}, 2},
+		{"unknown zone, local", strings.Replace(good, "DTSTART:20250310T090000Z", "DTSTART;TZID=Nowhere:20250310T090000", 1),
+			[]string{"unknown_time_zone"}, 2},
 		{"really gone", calendarOf(simple("1", "one")), nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -198,7 +205,8 @@ func TestDuplicates(t *testing.T) {
 
 func TestWithoutUID(t *testing.T) {
 	s := newShelf(t)
-	s.write("a.ics", calendarOf(eventOf("SUMMARY:x", "DTSTART:20250310"), eventOf("SUMMARY:y", "DTSTART:20250310"), eventOf("SUMMARY:z", "UID:1")))
+	s.write("a.ics", calendarOf(eventOf("SUMMARY:x", "DTSTART:20250310"), eventOf("SUMMARY:y", "DTSTART:20250310"),
+		eventOf("SUMMARY:z", "UID:1")))
 	res := s.collect(guesttest.Options{})
 	got := events(t, res)
 	if len(got) != 3 || got["x"]["id"] == got["y"]["id"] || got["z"]["start"] != nil {
@@ -208,13 +216,15 @@ func TestWithoutUID(t *testing.T) {
 
 func TestScope(t *testing.T) {
 	s := newShelf(t)
-	s.write("a.ics", calendarOf(eventOf("UID:1", "SUMMARY:march", "DTSTART:20250310T090000Z"), eventOf("UID:2", "SUMMARY:may", "DTSTART;VALUE=DATE:20250510"),
+	s.write("a.ics", calendarOf(eventOf("UID:1", "SUMMARY:march", "DTSTART:20250310T090000Z"),
+		eventOf("UID:2", "SUMMARY:may", "DTSTART;VALUE=DATE:20250510"),
 		eventOf("UID:3", "SUMMARY:no time")))
 	s.write("b.ics", calendarOf(eventOf("UID:4", "SUMMARY:other file", "DTSTART:20250510T090000Z")))
 	all := s.collect(guesttest.Options{})
 	res := s.collect(guesttest.Options{State: stateAfter(all), Mode: abi.FullRefresh,
 		Scope: `{"streams":[{"name":"events","fields":["summary"],"resources":["a.ics"],"time_range":{"since":"2025-04-01"}}]}`})
-	want := map[string]map[string]any{"may": {"id": eventKey("2", "").String(), "uid": "2", "calendar": "a.ics", "summary": "may", "start": "2025-05-10"}}
+	want := map[string]map[string]any{"may": {"id": eventKey("2", "").String(), "uid": "2", "calendar": "a.ics",
+		"summary": "may", "start": "2025-05-10"}}
 	if diff := cmp.Diff(want, events(t, res)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -292,7 +302,8 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte("BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART;TZID=\"a:20250101\nRRULE:FREQ=YEARLY;BYDAY=1MO\nEND:VEVENT\nEND:VCALENDAR"))
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
-		b := []byte(calendarOf(eventOf("UID:1", "DTSTART;TZID=Europe/Berlin:20250310T090000", "RRULE:FREQ=WEEKLY;COUNT=3", "EXDATE:20250317T080000Z")))
+		b := []byte(calendarOf(eventOf("UID:1", "DTSTART;TZID=Europe/Berlin:20250310T090000", "RRULE:FREQ=WEEKLY;COUNT=3",
+			"EXDATE:20250317T080000Z")))
 		for range 3 {
 			b[r.IntN(len(b))] = byte(r.IntN(256))
 		}

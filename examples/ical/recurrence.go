@@ -114,7 +114,8 @@ func countable(o *rrule.ROption) error {
 // longLists reports whether the lists of a rule are too long to compute; longer ones
 // can only repeat values.
 func longLists(o *rrule.ROption) bool {
-	for _, n := range []int{len(o.Bysetpos), len(o.Bymonth), len(o.Bymonthday), len(o.Byyearday), len(o.Byweekno), len(o.Byweekday)} {
+	for _, n := range []int{len(o.Bysetpos), len(o.Bymonth), len(o.Bymonthday), len(o.Byyearday),
+		len(o.Byweekno), len(o.Byweekday)} {
 		if n > 2*366 {
 			return true
 		}

@@ -72,5 +72,6 @@ const edition = 2
 
 // shape is what of the settings decides what is in a record.
 func (s *settings) shape() any {
-	return []any{s.window.since.Format(time.DateOnly), s.window.until.Format(time.DateOnly), s.window.limit, s.descriptions(), edition}
+	return []any{s.window.since.Format(time.DateOnly), s.window.until.Format(time.DateOnly), s.window.limit,
+		s.descriptions(), edition}
 }

@@ -43,7 +43,8 @@ func (t *trouble) send(run *guest.Run) error {
 			return err
 		}
 	}
-	for _, reason := range []string{"malformed_file", "malformed_event", "duplicate_event", "unknown_time_zone", "unsupported_recurrence", "attachment_left_out"} {
+	for _, reason := range []string{"malformed_file", "malformed_event", "duplicate_event", "unknown_time_zone",
+		"unsupported_recurrence", "attachment_left_out"} {
 		if more := t.count[reason] - maxReports; more > 0 {
 			err := run.Skip(guest.Skip{Reason: reason, Message: fmt.Sprintf("And %d more.", more)})
 			if err != nil {

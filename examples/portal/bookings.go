@@ -55,7 +55,8 @@ func (t *teller) unroll(ctx context.Context) error {
 			return err
 		}
 		_, err = t.browser.ScrollTo(ctx, more)
-		if failed := (*guest.ActionError)(nil); err != nil && !errors.As(err, &failed) { // rows that came meanwhile push it away again
+		// rows that came meanwhile push it away again
+		if failed := (*guest.ActionError)(nil); err != nil && !errors.As(err, &failed) {
 			return err
 		}
 	}

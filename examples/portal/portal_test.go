@@ -77,7 +77,8 @@ func (b *bank) code() *guesttest.Page {
 func (b *bank) accounts() *guesttest.Page {
 	return &guesttest.Page{URL: "https://bank.test/accounts", Title: "Accounts", Elements: []*guesttest.Element{
 		{Role: "heading", Text: "Accounts"},
-		{Role: "table", TestID: "accounts", Table: &guest.Table{Columns: []string{"Number", "Name", "Balance"}, Rows: [][]string{{"1", "Everyday", "4.00"}}}},
+		{Role: "table", TestID: "accounts",
+			Table: &guest.Table{Columns: []string{"Number", "Name", "Balance"}, Rows: [][]string{{"1", "Everyday", "4.00"}}}},
 	}}
 }
 
@@ -106,11 +107,12 @@ func (b *bank) statement() *guesttest.Page {
 		table.Table = &guest.Table{Columns: []string{"ID", "Date", "Text", "Amount"}}
 	}
 	next.OnClick = turn
-	prepare := &guesttest.Element{ID: "prepare", Role: "button", Text: "Prepare statement", OnClick: func(p *guesttest.Pages) {
-		b.prepared++
-		state.Text = "Statement ready"
-		turn(p)
-	}}
+	prepare := &guesttest.Element{ID: "prepare", Role: "button", Text: "Prepare statement",
+		OnClick: func(p *guesttest.Pages) {
+			b.prepared++
+			state.Text = "Statement ready"
+			turn(p)
+		}}
 	document := &guesttest.Element{TestID: "document", Role: "link", Text: "Statement as PDF", Offers: &guesttest.Offer{
 		Name: "statement-7.pdf", MIME: "application/pdf", Content: []byte("%PDF-1.4 seven"),
 	}}
@@ -149,7 +151,8 @@ func TestStatement(t *testing.T) {
 	if b.prepared != 1 {
 		t.Errorf("%d statements were ordered", b.prepared)
 	}
-	if n := len(res.Records["statements"]); n != 1 || len(res.Files) != 1 || !strings.Contains(res.Transcript, "ATTACH statements.document application/pdf 14 bytes") {
+	if n := len(res.Records["statements"]); n != 1 || len(res.Files) != 1 ||
+		!strings.Contains(res.Transcript, "ATTACH statements.document application/pdf 14 bytes") {
 		t.Errorf("%d statements, files %v\n%s", n, res.Files, res.Transcript)
 	}
 	if strings.Contains(res.Transcript, "271828") || strings.Contains(res.Transcript, handle) {
@@ -172,7 +175,8 @@ func TestRefused(t *testing.T) {
 		"password": collected(t, newBank(), "sluice-sealed-v1-bbbbbbbbbbbbbbbbbbbbbbbbbb"),
 		"code":     collected(t, newBank(), handle, guesttest.Code("000000")),
 	} {
-		if res.Status != abi.Failed || res.Done == nil || res.Done.Error == nil || res.Done.Error.Code != "sign_in_refused" || *res.Done.Error.Retryable {
+		if res.Status != abi.Failed || res.Done == nil || res.Done.Error == nil || res.Done.Error.Code != "sign_in_refused" ||
+			*res.Done.Error.Retryable {
 			t.Errorf("%s: %s\n%s", name, res.Status, res.Transcript)
 		}
 	}

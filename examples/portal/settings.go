@@ -38,7 +38,8 @@ func readSettings(run *guest.Run) (*settings, error) {
 	case !slices.Contains(currencies, s.Currency):
 		return nil, invalid("currency: want one of %s", strings.Join(currencies, ", "))
 	}
-	return &settings{site: u.Scheme + "://" + u.Host, user: s.User, password: run.Secret("password"), months: s.Months, currency: s.Currency}, nil
+	return &settings{site: u.Scheme + "://" + u.Host, user: s.User, password: run.Secret("password"), months: s.Months,
+		currency: s.Currency}, nil
 }
 
 func invalid(format string, args ...any) error {

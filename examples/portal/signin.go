@@ -56,7 +56,8 @@ func (t *teller) login(ctx context.Context) error {
 		return err
 	}
 	there := guest.Any(guest.Exists(code), guest.IsVisible(heading), guest.IsVisible(trouble))
-	if _, err := b.Click(ctx, guest.ByRole("button", "Sign in"), guest.Declared("sign-in"), guest.Expecting(there)); err != nil {
+	if _, err := b.Click(ctx, guest.ByRole("button", "Sign in"), guest.Declared("sign-in"),
+		guest.Expecting(there)); err != nil {
 		return changed("the page after signing in", err)
 	}
 	return t.accepted(ctx)
@@ -72,7 +73,8 @@ func (t *teller) confirm(ctx context.Context) error {
 		return changed("the field for the code", err)
 	}
 	there := guest.Any(guest.IsVisible(heading), guest.IsVisible(trouble))
-	if _, err := t.browser.Click(ctx, guest.ByRole("button", "Confirm"), guest.Declared("confirm-code"), guest.Expecting(there)); err != nil {
+	if _, err := t.browser.Click(ctx, guest.ByRole("button", "Confirm"), guest.Declared("confirm-code"),
+		guest.Expecting(there)); err != nil {
 		return changed("the page after the code", err)
 	}
 	return t.accepted(ctx)

@@ -63,7 +63,8 @@ func (t *teller) order(ctx context.Context) error {
 		return err
 	}
 	ready := guest.TextIs(state, "Statement ready")
-	if _, err := b.Click(ctx, guest.ByID("prepare"), guest.Declared("prepare-statement"), guest.Intent("order the statement"), guest.Expecting(ready)); err != nil {
+	if _, err := b.Click(ctx, guest.ByID("prepare"), guest.Declared("prepare-statement"),
+		guest.Intent("order the statement"), guest.Expecting(ready)); err != nil {
 		return changed("the order of the statement", err)
 	}
 	return nil
@@ -77,7 +78,8 @@ func (t *teller) keep(ctx context.Context) error {
 	}
 	files := saved.Downloads()
 	if len(files) != 1 || files[0].Denied || files[0].Name == "" {
-		return guest.Fail("page_changed", false, guest.NotRetriable, "the statement as PDF: want one file with a name, have %d files", len(files))
+		return guest.Fail("page_changed", false, guest.NotRetriable,
+			"the statement as PDF: want one file with a name, have %d files", len(files))
 	}
 	d := files[0]
 	f, err := t.run.Attach(guest.Attachment{Stream: "statements", Field: "document", Name: d.Name, Handle: d.Handle})
@@ -85,5 +87,6 @@ func (t *teller) keep(ctx context.Context) error {
 		return err
 	}
 	id := strings.TrimSuffix(d.Name, ".pdf")
-	return t.run.Emit("statements", id, statement{ID: id, Months: int(t.settings.months), Currency: t.settings.currency, Document: f})
+	return t.run.Emit("statements", id,
+		statement{ID: id, Months: int(t.settings.months), Currency: t.settings.currency, Document: f})
 }

@@ -134,7 +134,8 @@ func (c *copier) row(row []string, line int) error {
 // end says what was left out, and how far the table goes.
 func (c *copier) end() error {
 	if c.malformed > 0 {
-		if err := c.p.skip(stream, "malformed_row", fmt.Sprintf("%d lines are no rows of the table", c.malformed)); err != nil {
+		if err := c.p.skip(stream, "malformed_row",
+			fmt.Sprintf("%d lines are no rows of the table", c.malformed)); err != nil {
 			return err
 		}
 	}

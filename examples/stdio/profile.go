@@ -124,7 +124,8 @@ func (p *profile) choose(stream, message string, choices []string) (string, erro
 func (p *profile) done(err error) error {
 	m := map[string]any{"type": "DONE", "status": "succeeded", "records_emitted": p.emitted}
 	if err != nil {
-		m["status"], m["error"] = "failed", map[string]any{"message": err.Error(), "code": "collect_failed", "retryable": false}
+		m["status"], m["error"] = "failed",
+			map[string]any{"message": err.Error(), "code": "collect_failed", "retryable": false}
 	}
 	return errors.Join(p.send(m), p.out.Flush())
 }

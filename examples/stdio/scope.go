@@ -38,7 +38,8 @@ func (g grant) admits(key string, date time.Time, dated bool) bool {
 // bound reads one end of a time range: an RFC 3339 time, or a date or local time,
 // which is taken as UTC and may leave out its smaller parts.
 func bound(s string) (time.Time, bool) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly, "2006-01", "2006"} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly,
+		"2006-01", "2006"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t, true
 		}

@@ -69,7 +69,8 @@ func play(t *testing.T, start map[string]any, answer string) *result {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		t.Fatal(err)
 	}
-	p := abi.NewProtocol(abi.Contract{Scope: s.Scope, Manifest: m, Interactive: s.Bindings.Interactive != nil, Stdio: true, Limits: abi.DefaultLimits()})
+	p := abi.NewProtocol(abi.Contract{Scope: s.Scope, Manifest: m, Interactive: s.Bindings.Interactive != nil, Stdio: true,
+		Limits: abi.DefaultLimits()})
 	if v := p.Step(abi.StepStart); v != nil {
 		t.Fatal(v)
 	}
@@ -116,7 +117,8 @@ func (r *result) take(t *testing.T, p *abi.Protocol, in io.WriteCloser, message 
 		if v := p.Step(abi.StepAnswer); v != nil {
 			t.Fatal(v)
 		}
-		response := fmt.Sprintf(`{"type":"INTERACTION_RESPONSE","request_id":%q,"status":"success","data":{"answer":%q}}`, m.RequestID, answer)
+		response := fmt.Sprintf(`{"type":"INTERACTION_RESPONSE","request_id":%q,"status":"success","data":{"answer":%q}}`,
+			m.RequestID, answer)
 		if answer == "" {
 			response = fmt.Sprintf(`{"type":"INTERACTION_RESPONSE","request_id":%q,"status":"cancelled"}`, m.RequestID)
 		}
@@ -190,7 +192,8 @@ func TestSample(t *testing.T) {
 
 // TestScope: fields, resources and the time range of the grant are kept to.
 func TestScope(t *testing.T) {
-	r := play(t, starting(map[string]any{"csv": book}, map[string]any{"fields": []string{"id", "line"}, "resources": []string{"a", "c"}}), "")
+	r := play(t, starting(map[string]any{"csv": book},
+		map[string]any{"fields": []string{"id", "line"}, "resources": []string{"a", "c"}}), "")
 	if diff := cmp.Diff([]string{`{"id":"a","line":2}`, `{"id":"c","line":5}`}, r.data); diff != "" {
 		t.Error(diff)
 	}
@@ -213,7 +216,8 @@ func TestKeyIsAskedFor(t *testing.T) {
 		t.Errorf("cancelled: %+v", r.done)
 	}
 	delete(s, "bindings")
-	if r := play(t, s, "name"); r.done.Status != abi.Failed || !strings.Contains(r.done.Error.Message, "set key to one of") {
+	if r := play(t, s, "name"); r.done.Status != abi.Failed ||
+		!strings.Contains(r.done.Error.Message, "set key to one of") {
 		t.Errorf("nobody to ask: %+v", r.done)
 	}
 }

@@ -51,7 +51,8 @@ func (s *sample) Read(p []byte) (int, error) {
 		case s.next > s.rows:
 			return 0, io.EOF
 		default:
-			s.buf = fmt.Appendf(s.buf, "entry-%06d,%s,%s,%d.%02d\n", s.next, day(s.next), account(s.next), s.next*37%900+1, s.next*13%100)
+			s.buf = fmt.Appendf(s.buf, "entry-%06d,%s,%s,%d.%02d\n", s.next, day(s.next), account(s.next),
+				s.next*37%900+1, s.next*13%100)
 		}
 		s.next++
 	}

@@ -39,7 +39,8 @@ func wanted(v any) (string, error) {
 	if err := e.Encode(v); err != nil {
 		return "", err
 	}
-	s := strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd", `\u0000`, "\ufffd").Replace(b.String())
+	s := strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd", `\u0000`,
+		"\ufffd").Replace(b.String())
 	return strings.TrimSuffix(s, "\n"), nil
 }
 
@@ -98,20 +99,20 @@ func shapes() []any {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 891_000_000, time.FixedZone("x", 3600))
 	return []any{
 		nil, true, false, "", "text", text("named"), number(3), 0, -1, 99, 100, 12345, math.MaxInt64, math.MinInt64,
-		int8(-128), int16(-300), int32(1 << 30), uint8(255), uint16(65535), uint32(math.MaxUint32), uint64(math.MaxUint64), uintptr(5),
-		0.0, math.Copysign(0, -1), 1.5, 1e20, 1e21, 1e-6, 1e-7, -1e-9, math.MaxFloat64, math.SmallestNonzeroFloat64, float32(1.1), float32(1e21), float32(1e-7),
-		math.NaN(), math.Inf(1), complex(1, 2), make(chan int), func() {},
-		&n, nilInt, &nilInt, &pp, &s, []int(nil), []int{}, []int{1, 2}, [3]int{1, 2, 3}, [0]int{}, [1]*int{&n}, []byte(nil), []byte{}, []byte("bytes"),
-		[4]byte{1, 2, 3, 4}, []string(nil), []string{}, []string{"a", "b"}, []text{"a"}, []number{1, 2}, []any{1, "a", nil, []any{}, map[string]any{}}, []any(nil),
-		map[string]any(nil), map[string]any{"b": 1, "a": []string{"x"}, "c": nil}, map[string]int{"z": 1, "a": 2}, map[text]bool{"t": true},
-		map[int]string{10: "ten", 9: "nine", -1: "minus"}, map[uint8]int{1: 1}, map[number]int{2: 1, 1: 2}, map[float64]int{1: 1}, map[[2]int]int{{}: 1},
-		map[netip.Addr]int{netip.MustParseAddr("::1"): 1},
-		at, &at, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{}, time.Second,
-		json.RawMessage(`{"a" : [1 , 2]}`), json.RawMessage(nil), json.RawMessage(`{`), json.Number("12.50"), json.Number(""), json.Number("x"),
-		upper{"u"}, &upper{"u"}, &lower{"l"}, []*lower{{"x"}, nil}, (*lower)(nil), (*upper)(nil), big.NewInt(12345678901234567),
-		netip.MustParseAddr("10.0.0.1"), struct{}{}, one{}, one{&n}, &one{&n},
-		struct{ A, b int }{1, 2}, Deep{Inner{1, 2}, 3}, &Deep{},
-		struct {
+		int8(-128), int16(-300), int32(1 << 30), uint8(255), uint16(65535), uint32(math.MaxUint32),
+		uint64(math.MaxUint64), uintptr(5), 0.0, math.Copysign(0, -1), 1.5, 1e20, 1e21, 1e-6, 1e-7, -1e-9, math.MaxFloat64,
+		math.SmallestNonzeroFloat64, float32(1.1), float32(1e21), float32(1e-7), math.NaN(), math.Inf(1), complex(1, 2),
+		make(chan int), func() {}, &n, nilInt, &nilInt, &pp, &s, []int(nil), []int{}, []int{1, 2}, [3]int{1, 2, 3}, [0]int{},
+		[1]*int{&n}, []byte(nil), []byte{}, []byte("bytes"), [4]byte{1, 2, 3, 4}, []string(nil), []string{},
+		[]string{"a", "b"}, []text{"a"}, []number{1, 2}, []any{1, "a", nil, []any{}, map[string]any{}}, []any(nil),
+		map[string]any(nil), map[string]any{"b": 1, "a": []string{"x"}, "c": nil}, map[string]int{"z": 1, "a": 2},
+		map[text]bool{"t": true}, map[int]string{10: "ten", 9: "nine", -1: "minus"}, map[uint8]int{1: 1},
+		map[number]int{2: 1, 1: 2}, map[float64]int{1: 1}, map[[2]int]int{{}: 1},
+		map[netip.Addr]int{netip.MustParseAddr("::1"): 1}, at, &at, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{},
+		time.Second, json.RawMessage(`{"a" : [1 , 2]}`), json.RawMessage(nil), json.RawMessage(`{`), json.Number("12.50"),
+		json.Number(""), json.Number("x"), upper{"u"}, &upper{"u"}, &lower{"l"}, []*lower{{"x"}, nil}, (*lower)(nil),
+		(*upper)(nil), big.NewInt(12345678901234567), netip.MustParseAddr("10.0.0.1"), struct{}{}, one{}, one{&n}, &one{&n},
+		struct{ A, b int }{1, 2}, Deep{Inner{1, 2}, 3}, &Deep{}, struct {
 			Inner
 			Other
 		}{Inner{1, 2}, Other{3, 4}},
@@ -185,9 +186,11 @@ func shapes() []any {
 			M number      `json:"m,string"`
 			R *string     `json:"r,string"`
 		}{N: 1, U: 2, F: 1.5, B: true, S: "a\"b", P: &n, L: []int{1}, J: "5", M: 4, R: &s},
-		Tree{"root", []*Tree{{Name: "a"}, nil, {Name: "b", Children: []*Tree{{Name: "c"}}}}, map[string]*Tree{"x": {Name: "y"}, "n": nil}},
+		Tree{"root", []*Tree{{Name: "a"}, nil, {Name: "b", Children: []*Tree{{Name: "c"}}}},
+			map[string]*Tree{"x": {Name: "y"}, "n": nil}},
 		struct{ I any }{Inner{1, 2}}, struct{ I any }{&n}, struct{ I error }{nil},
-		struct{ A [2]Inner }{}, struct{ S []Inner }{[]Inner{{1, 2}, {3, 4}}}, struct{ M map[string]Inner }{map[string]Inner{"k": {1, 2}}},
+		struct{ A [2]Inner }{}, struct{ S []Inner }{[]Inner{{1, 2}, {3, 4}}},
+		struct{ M map[string]Inner }{map[string]Inner{"k": {1, 2}}},
 	}
 }
 
@@ -211,7 +214,8 @@ func TestEncodeTexts(t *testing.T) {
 	const long = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for n := range 36 {
 		for at := range n + 1 {
-			for _, special := range []string{"", `"`, `\`, "\n", "\x00", "\x1f", "\x7f", "é", "😀", "\xff", "\xed\xa0\x80", "\u2028"} {
+			for _, special := range []string{"", `"`, `\`, "\n", "\x00", "\x1f", "\x7f", "é", "😀", "\xff",
+				"\xed\xa0\x80", "\u2028"} {
 				s := long[:at] + special + long[at:n]
 				got, err := encoded(s)
 				want := string(strictjson.AppendQuote(nil, s))
@@ -221,7 +225,8 @@ func TestEncodeTexts(t *testing.T) {
 				if got, err := encoded(&item{s}); got != `{"id":`+want+`}` || err != nil {
 					t.Fatalf("%q in a struct: %s (%v)", s, got, err)
 				}
-				if got, err := encode.NewRecord("", nil).String("id", s).MarshalJSON(); string(got) != `{"id":`+want+`}` || err != nil {
+				if got, err := encode.NewRecord("", nil).String("id", s).MarshalJSON(); string(got) != `{"id":`+
+					want+`}` || err != nil {
 					t.Fatalf("%q in a record: %s (%v)", s, got, err)
 				}
 			}
@@ -236,8 +241,10 @@ func TestEncodeNames(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		name := strings.Repeat("n", n)
 		fields := []reflect.StructField{}
-		for i, typ := range []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[float64](), reflect.TypeFor[bool](), reflect.TypeFor[[]string]()} {
-			fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: typ, Tag: reflect.StructTag(fmt.Sprintf(`json:"%s%d"`, name, i))})
+		for i, typ := range []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[int64](),
+			reflect.TypeFor[float64](), reflect.TypeFor[bool](), reflect.TypeFor[[]string]()} {
+			fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: typ,
+				Tag: reflect.StructTag(fmt.Sprintf(`json:"%s%d"`, name, i))})
 		}
 		v := reflect.New(reflect.StructOf(fields))
 		v.Elem().Field(0).SetString("a text")
@@ -247,7 +254,8 @@ func TestEncodeNames(t *testing.T) {
 		compare(t, v.Interface())
 		want := fmt.Sprintf(`{"%[1]s0":"a text","%[1]s1":%[2]d,"%[1]s2":1.25,"%[1]s3":1e-7,"%[1]s4":false}`, name, -n)
 		for range 2 {
-			rec.Reset().String(name+"0", "a text").Int(name+"1", -int64(n)).Float(name+"2", 1.25).Float(name+"3", 1e-7).Bool(name+"4", false)
+			rec.Reset().String(name+"0", "a text").Int(name+"1", -int64(n)).Float(name+"2", 1.25).Float(name+"3",
+				1e-7).Bool(name+"4", false)
 			if got, err := rec.MarshalJSON(); string(got) != want || err != nil {
 				t.Errorf("%s, want %s (%v)", got, want, err)
 			}
@@ -358,7 +366,8 @@ func FuzzEncode(f *testing.F) {
 			Any  any               `json:"any"`
 			Deep *value            `json:"deep,omitempty"`
 		}
-		v := &value{S: s, Tag: s[:len(s)/2], Q: "q", B: b, N: n, I: int(n), U: uint32(n), X: x, F: flag, L: strings.Split(s, "a"), T: time.UnixMicro(n % 1e15).UTC()}
+		v := &value{S: s, Tag: s[:len(s)/2], Q: "q", B: b, N: n, I: int(n), U: uint32(n), X: x, F: flag,
+			L: strings.Split(s, "a"), T: time.UnixMicro(n % 1e15).UTC()}
 		if !math.IsInf(float64(float32(x)), 0) {
 			v.Y = float32(x)
 		}
@@ -377,14 +386,16 @@ func FuzzEncode(f *testing.F) {
 // A float is written as encoding/json writes it, on the short way as on the
 // long one.
 func FuzzFloat(f *testing.F) {
-	for _, v := range []float64{0, math.Copysign(0, -1), 0.1, 0.25, 1.005, -2.675, 999_999_999_999.999, 1e12, 1e12 - 0.001, 123456.789, 0.001, 0.0005, 1e-6, 1e-7, 1e21, 5e-324} {
+	for _, v := range []float64{0, math.Copysign(0, -1), 0.1, 0.25, 1.005, -2.675, 999_999_999_999.999, 1e12, 1e12 - 0.001,
+		123456.789, 0.001, 0.0005, 1e-6, 1e-7, 1e21, 5e-324} {
 		f.Add(v)
 	}
 	f.Fuzz(func(t *testing.T, v float64) {
 		if math.IsInf(v, 0) || math.IsNaN(v) {
 			return
 		}
-		for _, v := range []float64{v, math.Round(v*1000) / 1000, math.Round(v*10) / 10, math.Mod(v, 1e6), math.Round(math.Mod(v, 1e9)*1000) / 1000} {
+		for _, v := range []float64{v, math.Round(v*1000) / 1000, math.Round(v*10) / 10, math.Mod(v, 1e6),
+			math.Round(math.Mod(v, 1e9)*1000) / 1000} {
 			want, err := json.Marshal(v)
 			if err != nil {
 				return

@@ -128,7 +128,8 @@ func (l *literal) putText(dst unsafe.Pointer, s string) int {
 func words(src unsafe.Pointer, n int) (w0, w1, w2, w3 uint64) {
 	last := n - 16
 	back := last >> 63
-	return *(*uint64)(src), *(*uint64)(unsafe.Add(src, 8+last&back)), *(*uint64)(unsafe.Add(src, last&^back)), *(*uint64)(unsafe.Add(src, n-8))
+	return *(*uint64)(src), *(*uint64)(unsafe.Add(src, 8+last&back)), *(*uint64)(unsafe.Add(src, last&^back)),
+		*(*uint64)(unsafe.Add(src, n-8))
 }
 
 // putWords writes the result of words.

@@ -61,7 +61,8 @@ func TestSmallReads(t *testing.T) {
 // TestReader: the body keeps the contract of io.Reader, whatever the pieces.
 func TestReader(t *testing.T) {
 	want := []byte(strings.Repeat("large and small ", 10_000))
-	for _, reply := range []string{ok, strings.Replace(ok, `"url"`, `"bytes":160000,"url"`, 1), strings.Replace(ok, `"url"`, `"bytes":3,"url"`, 1)} {
+	for _, reply := range []string{ok, strings.Replace(ok, `"url"`, `"bytes":160000,"url"`, 1),
+		strings.Replace(ok, `"url"`, `"bytes":3,"url"`, 1)} {
 		for _, piece := range []int{0, 1000, 70_000} {
 			f := &fake{reply: reply, body: want, piece: piece}
 			if err := iotest.TestReader(roundTrip(t.Context(), t, f).Body, want); err != nil {
@@ -84,7 +85,8 @@ func TestCopy(t *testing.T) {
 		if n != 1000 || !errors.Is(err, full) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
-		n, err = io.Copy(writer(func(p []byte) (int, error) { largest = max(largest, len(p)); return got.Write(p) }), res.Body)
+		n, err = io.Copy(writer(func(p []byte) (int, error) { largest = max(largest, len(p)); return got.Write(p) }),
+			res.Body)
 		if n != int64(len(want))-1000 || err != nil || !bytes.Equal(got.Bytes(), want) {
 			t.Errorf("%d bytes, %v", n, err)
 		}

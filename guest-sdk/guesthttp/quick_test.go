@@ -46,8 +46,9 @@ func TestQuickReply(t *testing.T) {
 		}
 	}
 	for _, change := range [][2]string{
-		{`"text/plain"`, `"text\/plain"`}, {`"text/plain"`, `"é"`}, {`text/plain`, "a\tb"}, {`Content-Type`, `content-type`}, {`Content-Type`, `A b`},
-		{`200`, `20`}, {`200`, `0200`}, {`200`, `1000`}, {`200`, `""`}, {`}`, `} `}, {`}`, ``}, {`"bytes":32`, `"bytes":1234567890`}, {`],[`, `][`}, {`"handle":0,`, ``},
+		{`"text/plain"`, `"text\/plain"`}, {`"text/plain"`, `"é"`}, {`text/plain`, "a\tb"}, {`Content-Type`, `content-type`},
+		{`Content-Type`, `A b`}, {`200`, `20`}, {`200`, `0200`}, {`200`, `1000`}, {`200`, `""`}, {`}`, `} `}, {`}`, ``},
+		{`"bytes":32`, `"bytes":1234567890`}, {`],[`, `][`}, {`"handle":0,`, ``},
 	} {
 		text := strings.Replace(quickReplies[0], change[0], change[1], 1)
 		if r, ok := guesthttp.QuickReply(text); ok {

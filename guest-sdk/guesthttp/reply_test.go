@@ -123,7 +123,8 @@ func TestNoBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		if res.Body != http.NoBody || res.ContentLength != c.length || f.closes != 1 || f.reads != 0 {
-			t.Errorf("%s %s: body %v, length %d, %d closes, %d reads", c.method, c.reply, res.Body, res.ContentLength, f.closes, f.reads)
+			t.Errorf("%s %s: body %v, length %d, %d closes, %d reads", c.method, c.reply, res.Body,
+				res.ContentLength, f.closes, f.reads)
 		}
 	}
 }
@@ -168,7 +169,8 @@ func TestInline(t *testing.T) {
 		{"7", "a part", " and the rest", 2, 1, 19},
 		{"7", "", "the rest", 2, 1, 8},
 	} {
-		f := &fake{reply: inline(`{"handle":`+c.handle+`,"status":200,"headers":[["a","b"]],"url":"https://h.example/","redirects":0}`, c.body), body: []byte(c.rest)}
+		f := &fake{reply: inline(`{"handle":`+c.handle+
+			`,"status":200,"headers":[["a","b"]],"url":"https://h.example/","redirects":0}`, c.body), body: []byte(c.rest)}
 		res, err := get(t, f)
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +186,8 @@ func TestInline(t *testing.T) {
 			t.Errorf("read after close: %v", err)
 		}
 	}
-	for _, bad := range []string{inline(`{"handle":0,"status":200}`, ""), inline(`{}`, "x"), `{"handle":0,"status":200,"headers":[]}`} {
+	for _, bad := range []string{inline(`{"handle":0,"status":200}`, ""), inline(`{}`, "x"),
+		`{"handle":0,"status":200,"headers":[]}`} {
 		f := &fake{reply: bad}
 		if _, err := get(t, f); err == nil || f.closes != 0 {
 			t.Errorf("%q: %v, %d closes", bad, err, f.closes)

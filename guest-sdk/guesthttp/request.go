@@ -133,8 +133,10 @@ func targetOf(req *http.Request) (string, error) {
 		return "", errors.New("guesthttp: the URL has no host")
 	case len(req.Trailer) > 0:
 		return "", errors.New("guesthttp: the network binding has no trailers")
-	case req.Host != "" && req.Host != req.URL.Host && authority(req.URL.Scheme, req.Host) != authority(req.URL.Scheme, req.URL.Host):
-		return "", fmt.Errorf("guesthttp: the Host %q is not that of the URL, %q: the host sends the URL's", req.Host, req.URL.Host)
+	case req.Host != "" && req.Host != req.URL.Host &&
+		authority(req.URL.Scheme, req.Host) != authority(req.URL.Scheme, req.URL.Host):
+		return "", fmt.Errorf("guesthttp: the Host %q is not that of the URL, %q: the host sends the URL's",
+			req.Host, req.URL.Host)
 	case req.URL.Opaque != "":
 		return opaque(req.URL)
 	}

@@ -33,7 +33,8 @@ func (b *tracked) Close() error { b.closed = true; return nil }
 // not take from the header either left out, the rest left to the host.
 func TestHead(t *testing.T) {
 	f := &fake{reply: ok}
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "https://user:secret@h.example/a%2Fb?q=<&>#part", strings.NewReader("body"))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "https://user:secret@h.example/a%2Fb?q=<&>#part",
+		strings.NewReader("body"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +50,11 @@ func TestHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"method": "POST", "url": "https://h.example/a%2Fb?q=<&>", "redirect": "manual", "inline_bytes": 65536.0, "max_bytes": 1.0 * (1 << 30), "wait_ms": 2.0,
-		"headers": []any{
-			[]any{"Accept-Encoding", "br"}, []any{"Connection", "Upgrade"}, []any{"Cookie", "a=b"}, []any{"Expect", "100-continue"},
-			[]any{"User-Agent", "lib/1"}, []any{"X-A", "é"}, []any{"X-B", "2"}, []any{"X-B", "1"},
+		"method": "POST", "url": "https://h.example/a%2Fb?q=<&>", "redirect": "manual", "inline_bytes": 65536.0,
+		"max_bytes": 1.0 * (1 << 30), "wait_ms": 2.0, "headers": []any{
+			[]any{"Accept-Encoding", "br"}, []any{"Connection", "Upgrade"}, []any{"Cookie", "a=b"},
+			[]any{"Expect", "100-continue"}, []any{"User-Agent", "lib/1"}, []any{"X-A", "é"},
+			[]any{"X-B", "2"}, []any{"X-B", "1"},
 		},
 	}
 	if diff := cmp.Diff(want, f.sentHead(t)); diff != "" {
@@ -89,23 +91,33 @@ func TestNotSent(t *testing.T) {
 		is     error
 		text   string
 	}{
-		"no URL":           {func(r *http.Request) *http.Request { r.URL = nil; return r }, nil, nil, "no URL"},
-		"no host":          {func(r *http.Request) *http.Request { r.URL.Host = ""; return r }, nil, nil, "no host"},
-		"another Host":     {func(r *http.Request) *http.Request { r.Host = "evil.example"; return r }, nil, nil, `"evil.example" is not that of the URL`},
-		"another port":     {func(r *http.Request) *http.Request { r.Host = "h.example:8443"; return r }, nil, nil, "not that of the URL"},
-		"opaque elsewhere": {func(r *http.Request) *http.Request { r.URL.Opaque = "//evil.example/x"; return r }, nil, nil, "opaque"},
-		"opaque longer":    {func(r *http.Request) *http.Request { r.URL.Opaque = "//h.example.evil.example/x"; return r }, nil, nil, "opaque"},
-		"opaque user":      {func(r *http.Request) *http.Request { r.URL.Opaque = "@evil.example/x"; return r }, nil, nil, "opaque"},
-		"trailer":          {func(r *http.Request) *http.Request { r.Trailer = http.Header{"X": nil}; return r }, nil, nil, "trailers"},
-		"Latin-1":          {func(r *http.Request) *http.Request { r.Header.Set("X-A", "\xe9"); return r }, nil, nil, `header "X-A" is not UTF-8`},
-		"Latin-1 query":    {func(r *http.Request) *http.Request { r.URL.RawQuery = "\xe9"; return r }, nil, nil, "not UTF-8"},
-		"expired":          {func(r *http.Request) *http.Request { return r.WithContext(expired) }, nil, context.DeadlineExceeded, ""},
-		"cancelled":        {func(r *http.Request) *http.Request { return r.WithContext(cancelled) }, nil, context.Canceled, ""},
-		"too long":         {nil, io.LimitReader(endless{}, 16<<20+1), abi.ETOOBIG, "over 16 MiB"},
-		"endless":          {nil, endless{}, abi.ETOOBIG, "over 16 MiB"},
-		"says too long":    {func(r *http.Request) *http.Request { r.ContentLength = 1 << 62; return r }, nil, abi.ETOOBIG, "over 16 MiB"},
-		"shorter":          {func(r *http.Request) *http.Request { r.ContentLength = 9; return r }, strings.NewReader("four"), nil, "ContentLength is 9 and the body has 4"},
-		"unreadable":       {nil, io.MultiReader(strings.NewReader("x"), broken{}), io.ErrClosedPipe, ""},
+		"no URL":  {func(r *http.Request) *http.Request { r.URL = nil; return r }, nil, nil, "no URL"},
+		"no host": {func(r *http.Request) *http.Request { r.URL.Host = ""; return r }, nil, nil, "no host"},
+		"another Host": {func(r *http.Request) *http.Request { r.Host = "evil.example"; return r }, nil, nil,
+			`"evil.example" is not that of the URL`},
+		"another port": {func(r *http.Request) *http.Request { r.Host = "h.example:8443"; return r }, nil, nil,
+			"not that of the URL"},
+		"opaque elsewhere": {func(r *http.Request) *http.Request { r.URL.Opaque = "//evil.example/x"; return r },
+			nil, nil, "opaque"},
+		"opaque longer": {func(r *http.Request) *http.Request { r.URL.Opaque = "//h.example.evil.example/x"; return r },
+			nil, nil, "opaque"},
+		"opaque user": {func(r *http.Request) *http.Request { r.URL.Opaque = "@evil.example/x"; return r },
+			nil, nil, "opaque"},
+		"trailer": {func(r *http.Request) *http.Request { r.Trailer = http.Header{"X": nil}; return r },
+			nil, nil, "trailers"},
+		"Latin-1": {func(r *http.Request) *http.Request { r.Header.Set("X-A", "\xe9"); return r }, nil, nil,
+			`header "X-A" is not UTF-8`},
+		"Latin-1 query": {func(r *http.Request) *http.Request { r.URL.RawQuery = "\xe9"; return r }, nil, nil, "not UTF-8"},
+		"expired": {func(r *http.Request) *http.Request { return r.WithContext(expired) }, nil,
+			context.DeadlineExceeded, ""},
+		"cancelled": {func(r *http.Request) *http.Request { return r.WithContext(cancelled) }, nil, context.Canceled, ""},
+		"too long":  {nil, io.LimitReader(endless{}, 16<<20+1), abi.ETOOBIG, "over 16 MiB"},
+		"endless":   {nil, endless{}, abi.ETOOBIG, "over 16 MiB"},
+		"says too long": {func(r *http.Request) *http.Request { r.ContentLength = 1 << 62; return r }, nil,
+			abi.ETOOBIG, "over 16 MiB"},
+		"shorter": {func(r *http.Request) *http.Request { r.ContentLength = 9; return r }, strings.NewReader("four"), nil,
+			"ContentLength is 9 and the body has 4"},
+		"unreadable": {nil, io.MultiReader(strings.NewReader("x"), broken{}), io.ErrClosedPipe, ""},
 	} {
 		f := &fake{reply: ok}
 		if c.body == nil {
@@ -172,7 +184,8 @@ func TestOpaque(t *testing.T) {
 // TestDeadline: the host hears how long there is, rounded up.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for d, want := range map[time.Duration]any{1: 1.0, time.Millisecond: 1.0, time.Millisecond + 1: 2.0, time.Hour: 3600_000.0, 0: nil} {
+		for d, want := range map[time.Duration]any{1: 1.0, time.Millisecond: 1.0, time.Millisecond + 1: 2.0,
+			time.Hour: 3600_000.0, 0: nil} {
 			f := &fake{reply: ok}
 			c := &http.Client{Transport: guesthttp.Over(f), Timeout: d}
 			if res, err := c.Get("https://h.example/"); err != nil || f.sentHead(t)["timeout_ms"] != want {
@@ -186,7 +199,8 @@ func TestDeadline(t *testing.T) {
 
 // TestRefusals: errors of the host are what they were inside of a *url.Error.
 func TestRefusals(t *testing.T) {
-	for _, errno := range []abi.Errno{abi.EPROTO, abi.EINVAL, abi.ETOOBIG, abi.EDENIED, abi.ECANCELED, abi.ETIMEOUT, abi.EUNAVAIL, abi.ERATE, abi.EIO} {
+	for _, errno := range []abi.Errno{abi.EPROTO, abi.EINVAL, abi.ETOOBIG, abi.EDENIED, abi.ECANCELED, abi.ETIMEOUT,
+		abi.EUNAVAIL, abi.ERATE, abi.EIO} {
 		f := refuses(errno, "some_code")
 		_, err := get(t, f)
 		e, ok := errors.AsType[*guest.Error](err)
@@ -197,7 +211,8 @@ func TestRefusals(t *testing.T) {
 		if !ok || outer.Timeout() != (errno == abi.ETIMEOUT) {
 			t.Errorf("%v: timeout %v", errno, ok && outer.Timeout())
 		}
-		if errors.Is(err, context.DeadlineExceeded) != (errno == abi.ETIMEOUT) || errors.Is(err, context.Canceled) != (errno == abi.ECANCELED) {
+		if errors.Is(err, context.DeadlineExceeded) != (errno == abi.ETIMEOUT) ||
+			errors.Is(err, context.Canceled) != (errno == abi.ECANCELED) {
 			t.Errorf("%v is the wrong error of context", errno)
 		}
 		if f.closes != 0 {

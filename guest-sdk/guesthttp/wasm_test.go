@@ -64,7 +64,8 @@ func take(m api.Module, b *[]byte, ptr, size uint64) uint64 {
 func (h *echoHost) serve(f abi.Function) (api.GoModuleFunc, int, api.ValueType) {
 	switch f.Call {
 	case abi.CallReply:
-		return func(_ context.Context, m api.Module, s []uint64) { s[0] = take(m, &h.pending, s[0], s[1]) }, 2, api.ValueTypeI32
+		return func(_ context.Context, m api.Module, s []uint64) { s[0] = take(m, &h.pending, s[0], s[1]) }, 2,
+			api.ValueTypeI32
 	case abi.CallRead:
 		return func(_ context.Context, m api.Module, s []uint64) { s[0] = take(m, &h.body, s[1], s[2]) }, 3, api.ValueTypeI64
 	case abi.CallClose:
@@ -117,7 +118,8 @@ func TestWasm(t *testing.T) {
 	if want := `{"status":"succeeded","records_emitted":0}`; h.done != want || h.closes != 1 {
 		t.Errorf("done %s, %d closes", h.done, h.closes)
 	}
-	if !strings.HasPrefix(h.head, `{"method":"POST","url":"https://h.example/echo","headers":[["Content-Type","text/plain"]],"redirect":"manual","inline_bytes":65536,"timeout_ms":`) {
+	if !strings.HasPrefix(h.head,
+		`{"method":"POST","url":"https://h.example/echo","headers":[["Content-Type","text/plain"]],"redirect":"manual","inline_bytes":65536,"timeout_ms":`) {
 		t.Errorf("head %s", h.head)
 	}
 	t.Logf("%d bytes", len(wasm))

@@ -36,7 +36,8 @@ func (h *host) attach(call abi.Call, request []byte) ([]byte, error) {
 		return nil, guest.NewError(abi.EINVAL, "invalid_request", err.Error())
 	}
 	if !h.manifest.Stream(q.Stream).FileFields()[q.Field] {
-		return nil, guest.NewError(abi.EINVAL, "invalid_request", q.Field+" of "+q.Stream+" holds no files: its property wants format file and type object or array")
+		return nil, guest.NewError(abi.EINVAL, "invalid_request",
+			q.Field+" of "+q.Stream+" holds no files: its property wants format file and type object or array")
 	}
 	if q.From != 0 {
 		r := h.handles.readers[int32(q.From)]

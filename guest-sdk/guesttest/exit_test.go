@@ -54,7 +54,8 @@ func TestOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Call(abi.CallProgress, []byte(`{"message":"early"}`)); !errors.Is(err, abi.EPROTO) || h.result.Violation.Subtype != abi.VAbiFault {
+	if _, err := h.Call(abi.CallProgress, []byte(`{"message":"early"}`)); !errors.Is(err, abi.EPROTO) ||
+		h.result.Violation.Subtype != abi.VAbiFault {
 		t.Errorf("before start: %v", err)
 	}
 	if _, err := h.Call(abi.CallStart, nil); !errors.Is(err, abi.EPROTO) {

@@ -38,7 +38,8 @@ func open(t testing.TB, o Options) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{t: t, options: o, manifest: m, writing: map[uint32]*attachment{}, hosts: m.Bindings[abi.BindingNetwork].Hosts}
+	h := &host{t: t, options: o, manifest: m, writing: map[uint32]*attachment{},
+		hosts: m.Bindings[abi.BindingNetwork].Hosts}
 	h.result = &Result{Records: map[string][]Record{}, States: map[string]json.RawMessage{}, Files: map[string][]byte{}}
 	start, err := h.start(m)
 	if err != nil {

@@ -76,7 +76,8 @@ type Offer struct {
 // test, not the connector.
 func (p *Page) Find(words string) *Element {
 	for _, e := range p.Elements {
-		if slices.ContainsFunc([]string{e.TestID, e.ID, e.Name, e.Label, e.Text}, func(s string) bool { return s != "" && folded(s) == folded(words) }) {
+		if slices.ContainsFunc([]string{e.TestID, e.ID, e.Name, e.Label, e.Text},
+			func(s string) bool { return s != "" && folded(s) == folded(words) }) {
 			return e
 		}
 	}
@@ -196,7 +197,8 @@ func (p *Pages) answer(q *pageRequest) (any, error) {
 		return p.extract(q), nil
 	case "snapshot":
 		return p.snapshot(), nil
-	case "navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "drag", "upload":
+	case "navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll",
+		"hover", "drag", "upload":
 		return p.act(q), nil
 	}
 	return nil, guest.NewError(abi.ENOTSUP, "unknown_verb", fmt.Sprintf("the fake has no %q", q.Verb))
@@ -218,13 +220,15 @@ func (p *Pages) opened(q *pageRequest) (any, error) {
 	if q.URL != "" && !p.Go(q.URL) {
 		return nil, guest.NewError(abi.EDENIED, "host_denied", q.URL)
 	}
-	return map[string]any{"surface_id": "sf_test", "profile": "test", "persistent": true, "tabs": []any{}, "session": map[string]any{"state": "not_probed"}}, nil
+	return map[string]any{"surface_id": "sf_test", "profile": "test", "persistent": true, "tabs": []any{},
+		"session": map[string]any{"state": "not_probed"}}, nil
 }
 
 // act carries out an action and verifies it.
 func (p *Pages) act(q *pageRequest) *action {
 	p.action++
-	a := &action{ID: "act_" + strconv.Itoa(p.action), Verb: q.Verb, Type: "side_effect", State: "failed", Details: map[string]any{}}
+	a := &action{ID: "act_" + strconv.Itoa(p.action), Verb: q.Verb, Type: "side_effect", State: "failed",
+		Details: map[string]any{}}
 	if slices.Contains(localVerbs, q.Verb) {
 		a.Type = "local_state"
 	}

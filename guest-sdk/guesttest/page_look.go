@@ -42,7 +42,8 @@ func (t *pageTarget) words() string {
 		return t.Element
 	}
 	s := t.Selector
-	return strings.Join(strings.Fields(strings.Join([]string{s.TestID, s.ID, s.Role, s.Name, s.Label, s.Text, s.Placeholder, s.CSS, s.Query}, " ")), " ")
+	return strings.Join(strings.Fields(strings.Join([]string{s.TestID, s.ID, s.Role, s.Name, s.Label, s.Text,
+		s.Placeholder, s.CSS, s.Query}, " ")), " ")
 }
 
 // find returns the elements that match a target, in the order of the page.
@@ -71,17 +72,20 @@ func (p *Pages) fits(e *Element, t *pageTarget) bool {
 	s := t.Selector
 	exact := s.Exact == nil || *s.Exact
 	for _, pair := range [][2]string{
-		{s.TestID, e.TestID}, {s.ID, e.ID}, {s.Role, e.Role}, {s.Name, e.name()}, {s.Label, e.Label}, {s.Text, e.Text}, {s.Placeholder, e.Placeholder},
+		{s.TestID, e.TestID}, {s.ID, e.ID}, {s.Role, e.Role}, {s.Name, e.name()}, {s.Label, e.Label}, {s.Text, e.Text},
+		{s.Placeholder, e.Placeholder},
 	} {
 		wanted, have := folded(pair[0]), folded(pair[1])
 		if wanted != "" && have != wanted && (exact || !strings.Contains(have, wanted)) {
 			return false
 		}
 	}
-	if s.CSS != "" && !slices.Contains(e.CSS, s.CSS) || s.Contains != "" && !strings.Contains(folded(e.Text), folded(s.Contains)) {
+	if s.CSS != "" && !slices.Contains(e.CSS, s.CSS) ||
+		s.Contains != "" && !strings.Contains(folded(e.Text), folded(s.Contains)) {
 		return false
 	}
-	if s.Query != "" && !strings.Contains(folded(strings.Join([]string{e.Role, e.Name, e.Label, e.Text}, " ")), folded(s.Query)) {
+	if s.Query != "" && !strings.Contains(folded(strings.Join([]string{e.Role, e.Name, e.Label, e.Text}, " ")),
+		folded(s.Query)) {
 		return false
 	}
 	if s.Within != nil && (e.In == nil || !slices.Contains(p.find(s.Within), e.In)) {
@@ -121,7 +125,8 @@ func (p *Pages) holds(c *pageCondition) bool {
 	case "tab":
 		return p.tab != ""
 	case "download":
-		return slices.ContainsFunc(p.downloaded, func(d guest.Download) bool { return !d.Denied && matches(c.Pattern, d.Name) })
+		return slices.ContainsFunc(p.downloaded,
+			func(d guest.Download) bool { return !d.Denied && matches(c.Pattern, d.Name) })
 	case "navigation", "any_change", "in_viewport", "scrolled", "hovered":
 		return true // the fake has no time and no layout
 	}
@@ -189,7 +194,8 @@ func matches(pattern, text string) bool {
 // expect checks a condition, which also verifies the last action.
 func (p *Pages) expect(q *pageRequest) map[string]any {
 	if q.Expect == nil || p.Page == nil || !p.holds(q.Expect) {
-		return map[string]any{"success": false, "failure_code": "EXPECT_STATE_MISMATCH", "reason": "the page is not as expected"}
+		return map[string]any{"success": false, "failure_code": "EXPECT_STATE_MISMATCH",
+			"reason": "the page is not as expected"}
 	}
 	if p.last != nil {
 		p.last.State, p.last.Success = "verified", true
@@ -206,7 +212,9 @@ func (p *Pages) wait(q *pageRequest) map[string]any {
 		"clickable": shown && !found[0].Disabled, "load": true, "navigation": true, "page_change": true, "ui_change": true,
 	}[q.For]
 	if !met {
-		return map[string]any{"status": "timeout", "success": false, "reason": "it did not come", "error": map[string]string{"code": "ELEMENT_NOT_FOUND", "message": "observed " + strconv.Itoa(len(found)) + " match(es)"}}
+		return map[string]any{"status": "timeout", "success": false, "reason": "it did not come",
+			"error": map[string]string{"code": "ELEMENT_NOT_FOUND",
+				"message": "observed " + strconv.Itoa(len(found)) + " match(es)"}}
 	}
 	out := map[string]any{"status": "success", "matched": len(found) > 0, "success": true}
 	if len(found) > 0 {
@@ -216,7 +224,8 @@ func (p *Pages) wait(q *pageRequest) map[string]any {
 }
 
 func (p *Pages) seen(e *Element) guest.Element {
-	return guest.Element{ID: elementID(slices.Index(p.Page.Elements, e)), StableID: e.TestID, Role: e.Role, Label: e.name(), Text: e.Text}
+	return guest.Element{ID: elementID(slices.Index(p.Page.Elements, e)), StableID: e.TestID, Role: e.Role,
+		Label: e.name(), Text: e.Text}
 }
 
 func (p *Pages) snapshot() map[string]any {

@@ -11,7 +11,8 @@ import (
 // The fake browser chooses several options, no others, and names the tab that a click
 // opens.
 func TestPagesOfManyOptionsAndTabs(t *testing.T) {
-	list := &guesttest.Element{Role: "listbox", Name: "Fruit", Options: []string{"Apple", "Pear", "Plum"}, Multiple: true, Chosen: []string{"Apple"}}
+	list := &guesttest.Element{Role: "listbox", Name: "Fruit", Options: []string{"Apple", "Pear", "Plum"}, Multiple: true,
+		Chosen: []string{"Apple"}}
 	pages := &guesttest.Pages{Load: func(string) *guesttest.Page {
 		return &guesttest.Page{Elements: []*guesttest.Element{list, {Role: "link", Name: "Statement", Opens: "tab_2"}}}
 	}}
@@ -39,7 +40,8 @@ func TestPagesOfManyOptionsAndTabs(t *testing.T) {
 	}
 	const fruit = `"target":{"selector":{"name":"Fruit"}}`
 	want := `"expect":{"kind":"selected","equals":["Pear","Plum"],` + fruit + `}`
-	if got := call(`{"verb":"select",` + fruit + `,"options":[{"label":"pear"},{"index":2}],` + want + `}`); got != "{}" || strings.Join(list.Chosen, " ") != "Pear Plum" {
+	if got := call(`{"verb":"select",` + fruit + `,"options":[{"label":"pear"},{"index":2}],` + want + `}`); got != "{}" ||
+		strings.Join(list.Chosen, " ") != "Pear Plum" {
 		t.Errorf("%s: %v", got, list.Chosen)
 	}
 	if got := call(`{"verb":"select",` + fruit + `,"options":[{"label":"Fig"}]}`); got != "ELEMENT_NOT_FOUND" {

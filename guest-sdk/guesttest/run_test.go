@@ -57,7 +57,8 @@ func whole(ctx context.Context, run *guest.Run) error {
 	if err != nil {
 		return err
 	}
-	id, err := run.Assist(guest.Assistance{Posture: guest.PostureWaitingRetry, Action: guest.ActionNone, Message: "Backing off"})
+	id, err := run.Assist(guest.Assistance{Posture: guest.PostureWaitingRetry, Action: guest.ActionNone,
+		Message: "Backing off"})
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,8 @@ func whole(ctx context.Context, run *guest.Run) error {
 		return err
 	}
 	for i := range 3 {
-		if err := run.Emit("notes", fmt.Sprint("n", i), note{ID: fmt.Sprint("n", i), Text: fmt.Sprint(len(code))}); err != nil {
+		if err := run.Emit("notes", fmt.Sprint("n", i),
+			note{ID: fmt.Sprint("n", i), Text: fmt.Sprint(len(code))}); err != nil {
 			return err
 		}
 	}
@@ -74,9 +76,11 @@ func whole(ctx context.Context, run *guest.Run) error {
 		run.EmitKey("pages", []string{"n1", "p1"}, map[string]any{"id": "p1"}),
 		run.Gap(guest.Gap{Stream: "pages", ParentStream: "notes", RecordKey: "n2", Reason: "http_404"}),
 		run.Recovered(abi.ServedGap{GapID: "gap_1", Stream: "pages"}),
-		run.Cover(guest.Coverage{StateStream: "notes", Stream: "pages", RequiredKeys: []string{"n1", "n2"}, HydratedKeys: []string{"n1"}, GapKeys: []string{"n2"}}),
+		run.Cover(guest.Coverage{StateStream: "notes", Stream: "pages", RequiredKeys: []string{"n1", "n2"},
+			HydratedKeys: []string{"n1"}, GapKeys: []string{"n2"}}),
 		run.Progress("Half way", guest.OnStream("notes"), guest.Count(3), guest.Total(6)),
-		run.Skip(guest.Skip{Stream: "notes", Reason: "rate_limited", Message: "Later", RecoveryHint: &guest.Hint{Action: guest.RetryByRuntime},
+		run.Skip(guest.Skip{Stream: "notes", Reason: "rate_limited", Message: "Later",
+			RecoveryHint: &guest.Hint{Action: guest.RetryByRuntime},
 			Continuation: &guest.Continuation{Boundary: "2026", SliceEnd: 3, Considered: 3, Covered: 3}}),
 		run.Message("Dear owner", guest.Last()),
 		run.Log(0, "a line", "n", 3, "who", config.Who),
@@ -136,12 +140,14 @@ func TestViolations(t *testing.T) {
 		scope   string
 		collect func(ctx context.Context, run *guest.Run) error
 	}{
-		{abi.VRecordFieldsOutsideScope, `{"streams":[{"name":"notes","fields":["id"]}]}`, func(_ context.Context, run *guest.Run) error {
-			return run.Emit("notes", "a", note{ID: "a", Text: "b"})
-		}},
-		{abi.VRecordOutsideTimeRange, `{"streams":[{"name":"notes","time_range":{"since":"2021-01-01"}}]}`, func(_ context.Context, run *guest.Run) error {
-			return run.Emit("notes", "a", note{ID: "a", At: &at})
-		}},
+		{abi.VRecordFieldsOutsideScope, `{"streams":[{"name":"notes","fields":["id"]}]}`,
+			func(_ context.Context, run *guest.Run) error {
+				return run.Emit("notes", "a", note{ID: "a", Text: "b"})
+			}},
+		{abi.VRecordOutsideTimeRange, `{"streams":[{"name":"notes","time_range":{"since":"2021-01-01"}}]}`,
+			func(_ context.Context, run *guest.Run) error {
+				return run.Emit("notes", "a", note{ID: "a", At: &at})
+			}},
 		{abi.VStateForDependentStream, "", func(_ context.Context, run *guest.Run) error {
 			return run.Checkpoint("pages", nil)
 		}},
@@ -273,9 +279,11 @@ func TestNetwork(t *testing.T) {
 		fmt.Fprintf(w, "%s %s %s", r.Method, r.Header.Get("X-Word"), body)
 	})
 	guesttest.Run(t, collects(func(_ context.Context, run *guest.Run) error {
-		q := guest.Request{Method: "POST", URL: "https://api.example.org/a", Header: [][2]string{{"X-Word", "<hello>"}}, Body: []byte("all")}
+		q := guest.Request{Method: "POST", URL: "https://api.example.org/a", Header: [][2]string{{"X-Word", "<hello>"}},
+			Body: []byte("all")}
 		res, err := run.Fetch(q)
-		if err != nil || res.Status != http.StatusTeapot || res.URL != q.URL || res.Get("x-path") != "/a" || res.Get("x-other") != "" {
+		if err != nil || res.Status != http.StatusTeapot || res.URL != q.URL || res.Get("x-path") != "/a" ||
+			res.Get("x-other") != "" {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		body, err := io.ReadAll(res.Body)
@@ -316,7 +324,8 @@ func TestProjection(t *testing.T) {
 			run.Delete("notes", "c"),
 		)
 	}), o)
-	if len(res.Records["notes"]) != 3 || string(res.Records["notes"][0].Data) != `{"id":"a"}` || string(res.Records["notes"][1].Data) != `{"id":"b"}` {
+	if len(res.Records["notes"]) != 3 || string(res.Records["notes"][0].Data) != `{"id":"a"}` ||
+		string(res.Records["notes"][1].Data) != `{"id":"b"}` {
 		t.Error(res.Transcript)
 	}
 }

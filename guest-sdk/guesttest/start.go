@@ -86,7 +86,8 @@ func (h *host) bind(s *abi.Start, m *abi.Manifest) error {
 		dir = h.t.TempDir()
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.options.Files)) {
-		i := slices.IndexFunc(m.Bindings[abi.BindingFilesystem].Mounts, func(r abi.MountRequest) bool { return r.Name == name })
+		i := slices.IndexFunc(m.Bindings[abi.BindingFilesystem].Mounts,
+			func(r abi.MountRequest) bool { return r.Name == name })
 		if i < 0 {
 			return fmt.Errorf("the manifest has no mount %q", name)
 		}
@@ -102,7 +103,8 @@ func (h *host) bind(s *abi.Start, m *abi.Manifest) error {
 		if m.Bindings[abi.BindingFilesystem].Mounts[i].Writable {
 			mode = "rw"
 		}
-		s.Bindings.Filesystem.Mounts = append(s.Bindings.Filesystem.Mounts, abi.GuestMount{Path: filepath.ToSlash(path), Mode: mode})
+		s.Bindings.Filesystem.Mounts = append(s.Bindings.Filesystem.Mounts,
+			abi.GuestMount{Path: filepath.ToSlash(path), Mode: mode})
 	}
 	return nil
 }

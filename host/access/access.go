@@ -65,7 +65,8 @@ func Open(ctx context.Context, o Options) (*Access, error) {
 	for _, d := range []struct {
 		v *int
 		n int
-	}{{&r.KeyPerSecond, 50}, {&r.KeyBurst, 200}, {&r.AddressPerSecond, 50}, {&r.AddressBurst, 200}, {&r.LoginsPerMinute, 5}, {&r.TokenPostsPerMinute, 10}} {
+	}{{&r.KeyPerSecond, 50}, {&r.KeyBurst, 200}, {&r.AddressPerSecond, 50}, {&r.AddressBurst, 200},
+		{&r.LoginsPerMinute, 5}, {&r.TokenPostsPerMinute, 10}} {
 		if *d.v <= 0 {
 			*d.v = d.n
 		}

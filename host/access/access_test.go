@@ -77,7 +77,9 @@ func TestKeyLife(t *testing.T) {
 	a, st, c := open(t)
 	ctx := context.Background()
 	ends := c.now().Add(time.Hour)
-	k, full := newKey(t, a, owner, access.NewKey{Name: "ci", Scopes: []access.Scope{access.RunsRead, access.RunsCreate}, Mode: access.Live, ExpiresAt: &ends})
+	k, full := newKey(t, a, owner,
+		access.NewKey{Name: "ci", Scopes: []access.Scope{access.RunsRead, access.RunsCreate},
+			Mode: access.Live, ExpiresAt: &ends})
 	if !strings.HasPrefix(full, "slk_live_"+strings.TrimPrefix(k.KeyID, "key_")+"_") {
 		t.Errorf("key has the form %.20s…", full)
 	}
@@ -90,8 +92,10 @@ func TestKeyLife(t *testing.T) {
 		t.Fatalf("principal %+v, %v", p, err)
 	}
 	for name, bad := range map[string]string{
-		"empty": "", "no parts": "slk", "other secret": full[:len(full)-2] + "AA", "other mode": strings.Replace(full, "live", "test", 1),
-		"no secret": k.Prefix + "_", "unknown id": strings.Replace(full, "_"+strings.TrimPrefix(k.KeyID, "key_"), "_01ARZ3NDEKTSV4RRFFQ69G5FAV", 1),
+		"empty": "", "no parts": "slk", "other secret": full[:len(full)-2] + "AA",
+		"other mode": strings.Replace(full, "live", "test", 1), "no secret": k.Prefix + "_",
+		"unknown id": strings.Replace(full, "_"+strings.TrimPrefix(k.KeyID, "key_"),
+			"_01ARZ3NDEKTSV4RRFFQ69G5FAV", 1),
 		"id of another form": "slk_live_../../x_" + secret, "long": full + strings.Repeat("a", 5000),
 	} {
 		if _, err := a.Keys.Authenticate(ctx, bad); !errors.Is(err, access.ErrUnauthenticated) {
@@ -138,7 +142,8 @@ func TestKeyLife(t *testing.T) {
 		}
 	}
 	list, err := a.Keys.List(ctx, "", 10)
-	if err != nil || len(list) != 2 || list[0].Status != access.Expired || list[1].Status != access.Revoked || list[0].CreatedBy != "owner" {
+	if err != nil || len(list) != 2 || list[0].Status != access.Expired || list[1].Status != access.Revoked ||
+		list[0].CreatedBy != "owner" {
 		t.Errorf("list %+v, %v", list, err)
 	}
 	if list, _ := a.Keys.List(ctx, list[0].KeyID, 10); len(list) != 1 || list[0].KeyID != k2.KeyID {
@@ -153,7 +158,8 @@ func TestKeyGivesNoMore(t *testing.T) {
 	past := c.now()
 	by := &access.Principal{ID: "key:k", Scopes: must(access.ScopesOf([]access.Scope{access.KeysManage, access.RunsRead})),
 		Connections: []store.ConnectionID{"mine"}, Test: true, ExpiresAt: soon}
-	ok := access.NewKey{Name: "n", Scopes: []access.Scope{access.RunsRead}, Mode: access.Test, ConnectionIDs: []store.ConnectionID{"mine"}, ExpiresAt: &soon}
+	ok := access.NewKey{Name: "n", Scopes: []access.Scope{access.RunsRead}, Mode: access.Test,
+		ConnectionIDs: []store.ConnectionID{"mine"}, ExpiresAt: &soon}
 	newKey(t, a, by, ok)
 	for name, change := range map[string]func(*access.NewKey){
 		"scope":            func(n *access.NewKey) { n.Scopes = append(n.Scopes, access.RunsCancel) },
@@ -274,12 +280,14 @@ func TestLoginOnce(t *testing.T) {
 		t.Fatalf("%d sessions with one token", len(in))
 	}
 	a = must(access.Open(ctx, access.Options{Now: c.now, Store: st}))
-	if all := stored(t, st, store.Sessions); strings.Contains(all, in[0].Cookie) || strings.Contains(all, in[0].CSRFToken) || strings.Count(all, "\n") != 1 {
+	if all := stored(t, st, store.Sessions); strings.Contains(all, in[0].Cookie) ||
+		strings.Contains(all, in[0].CSRFToken) || strings.Count(all, "\n") != 1 {
 		t.Errorf("sessions in the store: %s", all)
 	}
 	old := must(a.Sessions.NewLogin(ctx))
 	c.add(access.LoginLife)
-	for name, token := range map[string]string{"old": old, "used": token, "empty": "", "long": strings.Repeat("A", 1<<20), "other": strings.Repeat("A", 43)} {
+	for name, token := range map[string]string{"old": old, "used": token, "empty": "", "long": strings.Repeat("A", 1<<20),
+		"other": strings.Repeat("A", 43)} {
 		if _, err := a.Sessions.Login(ctx, token, ""); !errors.Is(err, access.ErrUnauthenticated) {
 			t.Errorf("%s token: %v", name, err)
 		}
@@ -378,8 +386,10 @@ func TestInterruptToken(t *testing.T) {
 		t.Fatalf("%+v %v", i, err)
 	}
 	payload, sum, _ := strings.Cut(token, ".")
-	for name, bad := range map[string]string{"empty": "", "no dot": payload, "no sum": payload + ".", "cut": token[:len(token)-1], "longer": token + "A",
-		"other payload": "x" + payload[1:] + "." + sum, "twice": token + "." + sum, "huge": strings.Repeat("A", 1<<20) + "." + sum, "padded": token + "="} {
+	for name, bad := range map[string]string{"empty": "", "no dot": payload, "no sum": payload + ".",
+		"cut": token[:len(token)-1], "longer": token + "A",
+		"other payload": "x" + payload[1:] + "." + sum, "twice": token + "." + sum, "huge": strings.Repeat("A", 1<<20) + "." +
+			sum, "padded": token + "="} {
 		if _, err := a.Tokens.Verify(bad); !errors.Is(err, access.ErrTokenUnknown) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -508,7 +518,8 @@ func TestNewID(t *testing.T) {
 	if id := access.NewID("run_", at); !strings.HasPrefix(id, "run_01ARYZ6S41") || len(id) != 4+26 {
 		t.Errorf("id %s, want the time 01ARYZ6S41", id)
 	}
-	if access.NewID("", at) >= access.NewID("", at.Add(time.Millisecond)) || len(map[string]bool{access.NewID("", at): true, access.NewID("", at): true}) != 2 {
+	if access.NewID("", at) >= access.NewID("", at.Add(time.Millisecond)) ||
+		len(map[string]bool{access.NewID("", at): true, access.NewID("", at): true}) != 2 {
 		t.Error("order")
 	}
 	b, _ := json.Marshal(access.NewID("", time.Now()))

@@ -107,7 +107,8 @@ func (k *storedKey) shown(now time.Time) Key {
 // by has: scopes, connections, mode and lifetime. It returns a *FieldError, or a *ScopeError if by
 // may not give a scope. with is called with the key before it is stored, and its writes are in the
 // same commit; it may be nil.
-func (k *Keys) Create(ctx context.Context, by *Principal, n NewKey, with func(Key, string) []store.Write) (Key, string, error) {
+func (k *Keys) Create(ctx context.Context, by *Principal, n NewKey,
+	with func(Key, string) []store.Write) (Key, string, error) {
 	now := k.now().UTC().Truncate(time.Millisecond)
 	if err := n.check(by, now); err != nil {
 		return Key{}, "", err
@@ -139,7 +140,8 @@ func (k *Keys) Create(ctx context.Context, by *Principal, n NewKey, with func(Ke
 
 func (n *NewKey) check(by *Principal, now time.Time) error {
 	switch {
-	case n.Name == "" || utf8.RuneCountInString(n.Name) > maxKeyName || strings.ContainsFunc(n.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case n.Name == "" || utf8.RuneCountInString(n.Name) > maxKeyName ||
+		strings.ContainsFunc(n.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return &FieldError{"name", "1 to 100 characters, none of control"}
 	case n.Mode != Live && n.Mode != Test:
 		return &FieldError{"mode", "live or test"}

@@ -78,7 +78,8 @@ func TestReply(t *testing.T) {
 
 // TestReplyKept: which answers are kept, and for how long.
 func TestReplyKept(t *testing.T) {
-	for status, life := range map[int]time.Duration{200: access.ReplyLife, 204: access.ReplyLife, 404: access.ReplyLife, 409: access.ReplyLife, 422: access.ReplyLife,
+	for status, life := range map[int]time.Duration{200: access.ReplyLife, 204: access.ReplyLife, 404: access.ReplyLife,
+		409: access.ReplyLife, 422: access.ReplyLife,
 		400: 0, 401: 0, 403: 0, 429: 7 * time.Second, 500: time.Minute, 503: time.Minute} {
 		a, _, c := open(t)
 		_, s := begin(t, a, request("k", ""))
@@ -181,7 +182,8 @@ func TestReplyInFlight(t *testing.T) {
 			t.Errorf("another body meanwhile: %v", err)
 		}
 		began := time.Now()
-		if _, _, err := a.Replies.Begin(context.Background(), request("k", "")); !errors.Is(err, access.ErrInFlight) || time.Since(began) != 30*time.Second {
+		if _, _, err := a.Replies.Begin(context.Background(), request("k", "")); !errors.Is(err, access.ErrInFlight) ||
+			time.Since(began) != 30*time.Second {
 			t.Errorf("waited %v: %v", time.Since(began), err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -36,7 +36,8 @@ func RevokeAll(ctx context.Context, s store.Documents, now time.Time) (revoked i
 }
 
 // rewrite writes what f returns for every document of a kind, page by page.
-func rewrite(ctx context.Context, s store.Documents, kind store.Kind, f func(store.Document) (*store.Write, error)) error {
+func rewrite(ctx context.Context, s store.Documents, kind store.Kind,
+	f func(store.Document) (*store.Write, error)) error {
 	for after := ""; ; {
 		docs, err := s.Documents(ctx, store.DocumentQuery{Kind: kind, After: after, Limit: 100})
 		if err != nil || len(docs) == 0 {

@@ -49,7 +49,8 @@ func (t *Tokens) Sign(run store.RunID, node, interrupt string, ends time.Time) (
 	expires = expires.Truncate(time.Millisecond)
 	// marshalling strings and a time of this century does not fail
 	payload, _ := json.Marshal(Interrupt{run, node, interrupt, expires, "resolve"})
-	return base64.RawURLEncoding.EncodeToString(payload) + "." + base64.RawURLEncoding.EncodeToString(t.mac(payload)), expires
+	return base64.RawURLEncoding.EncodeToString(payload) + "." + base64.RawURLEncoding.EncodeToString(t.mac(payload)),
+		expires
 }
 
 // Verify returns what a token stands for. It returns ErrTokenUnknown if the token is malformed or

@@ -14,7 +14,8 @@ func TestApproval(t *testing.T) {
 	c := served(t)
 	for name, answer := range map[string]func(run, interaction, token string) *answer{
 		"interrupt, accept": func(run, _, _ string) *answer {
-			return c.do("POST", "/v1/runs/"+run+"/interrupts/gate", `{"resumeValue":{"action":"accept","comment":"fine"}}`).want(200)
+			return c.do("POST", "/v1/runs/"+run+"/interrupts/gate",
+				`{"resumeValue":{"action":"accept","comment":"fine"}}`).want(200)
 		},
 		"interrupt, reject": func(run, _, _ string) *answer {
 			return c.do("POST", "/v1/runs/"+run+"/interrupts/gate", `{"resumeValue":{"action":"reject"}}`).want(200)
@@ -26,7 +27,8 @@ func TestApproval(t *testing.T) {
 			return c.as("").do("POST", "/v1/interrupts/"+token, `{"resumeValue":{"action":"accept"}}`).want(200)
 		},
 		"native": func(run, interaction, _ string) *answer {
-			return c.do("POST", "/v1/runs/"+run+"/interaction", object{"interactionId": interaction, "status": "success", "data": object{"action": "accept"}}).want(202)
+			return c.do("POST", "/v1/runs/"+run+"/interaction",
+				object{"interactionId": interaction, "status": "success", "data": object{"action": "accept"}}).want(202)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +43,9 @@ func TestApproval(t *testing.T) {
 			}
 			list := own.do("GET", "/v1/assistance?runId="+run, nil).want(200)
 			item := list.text("data", 0, "assistanceId")
-			if len(list.list("data")) != 1 || list.text("data", 0, "progressPosture") != "blocked" || list.text("data", 0, "ownerAction") != "provide_value" || list.text("data", 0, "responseObligation") != "response_required" {
+			if len(list.list("data")) != 1 || list.text("data", 0, "progressPosture") != "blocked" ||
+				list.text("data", 0, "ownerAction") != "provide_value" ||
+				list.text("data", 0, "responseObligation") != "response_required" {
 				t.Errorf("%s", list.body)
 			}
 			one := own.do("GET", "/v1/assistance/"+item, nil).want(200)
@@ -53,13 +57,17 @@ func TestApproval(t *testing.T) {
 				own.do("POST", at+"/interrupts/gate", `{"resumeValue":`+wrong+`}`).want(400, "validation_error")
 				own.do("POST", at+"/approvals/gate", wrong).want(400, "validation_error")
 			}
-			for wrong, code := range map[string]string{`{}`: "invalid_request", `{"interactionId":" ","status":"success"}`: "invalid_request",
-				`{"interactionId":"x","status":"timeout"}`: "invalid_status", `{"interactionId":"x","status":"success","data":[]}`: "invalid_request"} {
+			for wrong, code := range map[string]string{`{}`: "invalid_request",
+				`{"interactionId":" ","status":"success"}`:           "invalid_request",
+				`{"interactionId":"x","status":"timeout"}`:           "invalid_status",
+				`{"interactionId":"x","status":"success","data":[]}`: "invalid_request"} {
 				if a := own.do("POST", at+"/interaction", wrong).want(400, "validation_error"); a.text("details", "code") != code {
 					t.Errorf("%s: %s", wrong, a.body)
 				}
 			}
-			a := own.do("POST", at+"/interaction", object{"interactionId": "another", "status": "success", "data": object{"action": "accept"}}).want(409, "interaction_id_mismatch")
+			a := own.do("POST", at+"/interaction",
+				object{"interactionId": "another", "status": "success", "data": object{"action": "accept"}}).want(409,
+				"interaction_id_mismatch")
 			if a.text("details", "currentInteractionId") != interaction {
 				t.Errorf("%s", a.body)
 			}
@@ -121,7 +129,8 @@ func TestOneAnswer(t *testing.T) {
 	interaction := c.do("GET", "/v1/assistance?runId="+run, nil).want(200).text("data", 0, "interactionId")
 	body := object{"interactionId": interaction, "status": "success", "data": object{"action": "accept"}}
 	c.do("POST", "/v1/runs/"+run+"/interaction", body, once("answer"+run)).want(202)
-	if a := c.do("POST", "/v1/runs/"+run+"/interaction", body, once("answer"+run)).want(202); a.header.Get("openwop-Idempotent-Replay") != "true" {
+	if a := c.do("POST", "/v1/runs/"+run+"/interaction", body,
+		once("answer"+run)).want(202); a.header.Get("openwop-Idempotent-Replay") != "true" {
 		t.Error("not a replay")
 	}
 	c.ended(run)
@@ -135,7 +144,9 @@ func TestCancelWhileAsked(t *testing.T) {
 	at := "/v1/runs/" + run
 	token := c.do("GET", at, nil).text("interrupt", "interruptToken")
 	interaction := c.do("GET", "/v1/assistance?runId="+run, nil).text("data", 0, "interactionId")
-	if a := c.do("POST", at+"/cancel", `{"reason":"enough","unknown":1}`).want(200); !strings.HasPrefix(a.text("status"), "cancel") { // an open body
+	// an open body
+	if a := c.do("POST", at+"/cancel", `{"reason":"enough","unknown":1}`).want(200); !strings.HasPrefix(a.text("status"),
+		"cancel") {
 		t.Errorf("%s", a.body)
 	}
 	if s := c.ended(run); s.text("status") != "cancelled" {
@@ -148,9 +159,12 @@ func TestCancelWhileAsked(t *testing.T) {
 	c.do("POST", at+"/approvals/gate", `{"action":"accept"}`).want(409, "interrupt_cancelled")
 	c.as("").do("POST", "/v1/interrupts/"+token, `{"resumeValue":{"action":"accept"}}`).want(422, "interrupt_cancelled")
 	c.as("").do("GET", "/v1/interrupts/"+token, nil).want(422, "interrupt_cancelled")
-	c.do("POST", at+"/interaction", object{"interactionId": interaction, "status": "success", "data": object{"action": "accept"}}).want(409, "no_pending_interaction")
+	c.do("POST", at+"/interaction",
+		object{"interactionId": interaction, "status": "success", "data": object{"action": "accept"}}).want(409,
+		"no_pending_interaction")
 	p := c.do("GET", at+"/events/poll", nil).want(200).checkEvents()
-	if n := strings.Count(p.types(), "run.cancel_requested"); n != 1 || !strings.HasSuffix(p.types(), "node.cancelled run.cancelled") {
+	if n := strings.Count(p.types(), "run.cancel_requested"); n != 1 ||
+		!strings.HasSuffix(p.types(), "node.cancelled run.cancelled") {
 		t.Errorf("%s", p.types())
 	}
 }
@@ -164,7 +178,8 @@ func TestTokens(t *testing.T) {
 	token, interrupt := snap.text("interrupt", "interruptToken"), snap.text("interrupt", "interruptId")
 	tokens := shared.d.Server.Access().Tokens
 	none := c.as("")
-	for _, bad := range []string{"x", "x.y", token + "x", "A" + token[1:], token[:len(token)-1], strings.ReplaceAll(token, ".", "%2E") + ".", strings.Repeat("a", 5000)} {
+	for _, bad := range []string{"x", "x.y", token + "x", "A" + token[1:], token[:len(token)-1],
+		strings.ReplaceAll(token, ".", "%2E") + ".", strings.Repeat("a", 5000)} {
 		if bad == token {
 			continue
 		}
@@ -198,14 +213,16 @@ func TestAnswerWhilePaused(t *testing.T) {
 	at := "/v1/runs/" + run
 	c.do("POST", at+":pause", nil).want(202)
 	c.status(run, "paused")
-	if a := c.do("POST", at+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`).want(200); a.text("status") != "paused" {
+	if a := c.do("POST", at+"/interrupts/gate",
+		`{"resumeValue":{"action":"accept"}}`).want(200); a.text("status") != "paused" {
 		t.Errorf("%s", a.body)
 	}
 	c.do("POST", at+":resume", nil).want(202)
 	if s := c.ended(run); s.text("status") != "completed" {
 		t.Errorf("%s", s.body)
 	}
-	if p := c.do("GET", at+"/events/poll", nil).want(200).checkEvents(); !strings.Contains(p.types(), "run.resumed node.resumed") {
+	if p := c.do("GET", at+"/events/poll", nil).want(200).checkEvents(); !strings.Contains(p.types(),
+		"run.resumed node.resumed") {
 		t.Errorf("%s", p.types())
 	}
 }

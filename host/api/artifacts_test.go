@@ -31,20 +31,23 @@ func traced(t *testing.T, id store.RunID, of store.ConnectionID, artifact string
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(map[string]any{"artifactId": artifact, "artifactType": "browser-trace", "nodeId": "collect", "version": 1,
+	data, err := json.Marshal(map[string]any{"artifactId": artifact, "artifactType": "browser-trace",
+		"nodeId": "collect", "version": 1,
 		"summary": "Browser trace, 1 actions", "mediaType": "application/zip", "size": s.Bytes, "digest": s.Digest})
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	row := store.Run{ID: id, ConnectionID: of, TraceID: "trc_0123456789abcdef", Status: "active", StartedAt: now, TriggerKind: "manual", Attempt: 1}
+	row := store.Run{ID: id, ConnectionID: of, TraceID: "trc_0123456789abcdef", Status: "active", StartedAt: now,
+		TriggerKind: "manual", Attempt: 1}
 	lease, err := theStore().Acquire(t.Context(), row, shared.d.Host.ID, shared.d.Host.Epoch, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	row.Status, row.FinishedAt = "succeeded", &now
 	event := func(typ, data string) store.Event {
-		return store.Event{ID: store.EventID("evt_0000000000000001"), Type: typ, OccurredAt: now, RunID: id, ConnectionID: of, NodeID: "collect", Data: json.RawMessage(data)}
+		return store.Event{ID: store.EventID("evt_0000000000000001"), Type: typ, OccurredAt: now, RunID: id, ConnectionID: of,
+			NodeID: "collect", Data: json.RawMessage(data)}
 	}
 	receipt, err := theStore().Submit(t.Context(), &store.Commit{Lease: lease, Run: &row, End: true,
 		Events: []store.Event{event("artifact.created", string(data)), event("run.completed", `{}`)}})
@@ -68,8 +71,10 @@ func TestArtifacts(t *testing.T) {
 		t.Fatalf("%s", all.body)
 	}
 	one := c.do("GET", "/v1/runs/run_artifacts/artifacts/art_1", nil).want(200)
-	for name, want := range map[string]string{"artifactId": "art_1", "artifactType": "browser-trace", "runId": "run_artifacts", "nodeId": "collect",
-		"summary": "Browser trace, 1 actions", "mediaType": "application/zip", "contentUrl": "/v1/runs/run_artifacts/artifacts/art_1/content"} {
+	for name, want := range map[string]string{"artifactId": "art_1", "artifactType": "browser-trace",
+		"runId": "run_artifacts", "nodeId": "collect",
+		"summary": "Browser trace, 1 actions", "mediaType": "application/zip",
+		"contentUrl": "/v1/runs/run_artifacts/artifacts/art_1/content"} {
 		if got := one.text(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -91,11 +96,13 @@ func TestArtifacts(t *testing.T) {
 	if cached := file.header.Get("Cache-Control"); !strings.Contains(cached, "no-store") {
 		t.Errorf("Cache-Control: %q", cached)
 	}
-	page, _, err := shared.d.Service.AuditEntries(t.Context(), host.AuditQuery{Action: "artifact.read", Target: "run_artifacts", Limit: 10})
+	page, _, err := shared.d.Service.AuditEntries(t.Context(),
+		host.AuditQuery{Action: "artifact.read", Target: "run_artifacts", Limit: 10})
 	if err != nil || len(page) != 1 || page[0].Details["digest"] != one.text("digest") {
 		t.Errorf("audit: %v %v", page, err)
 	}
-	if got := c.do("GET", "/v1/runs/run_artifacts/events/poll", nil).want(200); !strings.Contains(string(got.body), "artifact.created") {
+	if got := c.do("GET", "/v1/runs/run_artifacts/events/poll", nil).want(200); !strings.Contains(string(got.body),
+		"artifact.created") {
 		t.Errorf("event of the artifact: %s", got.body)
 	}
 }

@@ -37,7 +37,8 @@ type interactionStatus struct {
 }
 
 // itemStatuses lists the statuses of a request.
-var itemStatuses = []string{timeline.ItemOpen, timeline.ItemResolved, timeline.ItemCancelled, timeline.ItemTimedOut, timeline.ItemEscalated, timeline.ItemAbandoned}
+var itemStatuses = []string{timeline.ItemOpen, timeline.ItemResolved, timeline.ItemCancelled, timeline.ItemTimedOut,
+	timeline.ItemEscalated, timeline.ItemAbandoned}
 
 // assistanceAPI has the routes of requests that wait for the owner, and of answers to them.
 type assistanceAPI struct {
@@ -153,7 +154,8 @@ func (a *assistanceAPI) getAssistance(c *fiber.Ctx) error {
 	}
 	for _, r := range rows {
 		out, found := assistance{}, false
-		err := a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Item, found = f.AssistanceByID(id) })
+		err := a.streams.Fold(web.Context(c), r.ID,
+			func(_ store.Run, f *timeline.Fold) { out.Item, found = f.AssistanceByID(id) })
 		if err != nil {
 			return err
 		}

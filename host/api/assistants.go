@@ -38,8 +38,8 @@ func (a *assistantAPI) routes() []route {
 		{Route: web.Route{Method: "GET", Path: "/v1/assistants", Owner: true, Handle: a.list},
 			summary: "List assistants and what each may see", query: paging, answer: web.List[host.Assistant]{}},
 		{Route: web.Route{Method: "POST", Path: "/v1/assistants", Owner: true, Handle: a.add},
-			summary: "Make an assistant; its token is shown once", body: host.NewAssistant{}, answer: host.Assistant{}, status: 201,
-			codes: []string{"conflict"}},
+			summary: "Make an assistant; its token is shown once", body: host.NewAssistant{},
+			answer: host.Assistant{}, status: 201, codes: []string{"conflict"}},
 		{Route: web.Route{Method: "GET", Path: one, Owner: true, Handle: a.get},
 			summary: "One assistant", answer: host.Assistant{}},
 		{Route: web.Route{Method: "POST", Path: one, Verb: "revoke", Owner: true, Keyed: true, Handle: a.revoke},
@@ -50,7 +50,8 @@ func (a *assistantAPI) routes() []route {
 		{Route: web.Route{Method: "POST", Path: one + "/calls/:callId", Verb: "decide", Owner: true, Handle: a.decide},
 			summary: "Say yes or no to a call that waits", body: decided{}},
 		{Route: web.Route{Method: "POST", Path: "/mcp", Assistant: true, Handle: a.serve},
-			summary: "One message of an assistant by MCP, with its own token", body: map[string]any{}, answer: map[string]any{}, also: []int{202}},
+			summary: "One message of an assistant by MCP, with its own token", body: map[string]any{},
+			answer: map[string]any{}, also: []int{202}},
 	})
 }
 

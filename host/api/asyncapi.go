@@ -12,7 +12,8 @@ import (
 // follow.
 func asyncAPI(version string) ([]byte, error) {
 	messages := map[string]any{}
-	byMode := map[timeline.Modes]map[string]any{timeline.Updates: {}, timeline.Values: {}, timeline.Messages: {}, timeline.Debug: {}}
+	byMode := map[timeline.Modes]map[string]any{timeline.Updates: {}, timeline.Values: {},
+		timeline.Messages: {}, timeline.Debug: {}}
 	for _, e := range timeline.Catalogue() {
 		name := messageName(e.Type)
 		messages[name] = eventMessage(e)
@@ -22,14 +23,17 @@ func asyncAPI(version string) ([]byte, error) {
 			}
 		}
 	}
-	for mode, m := range map[timeline.Modes]timeline.Type{timeline.Values: timeline.StateSnapshot, timeline.Messages: timeline.AIMessageChunk} {
+	for mode, m := range map[timeline.Modes]timeline.Type{timeline.Values: timeline.StateSnapshot,
+		timeline.Messages: timeline.AIMessageChunk} {
 		name := messageName(m)
-		messages[name] = map[string]any{"name": string(m), "title": name, "contentType": "application/json", "payload": madeForStream[m],
+		messages[name] = map[string]any{"name": string(m), "title": name, "contentType": "application/json",
+			"payload": madeForStream[m],
 			"summary": "Made for the stream; it stands in no log."}
 		byMode[mode][name] = ref("#/components/messages/" + name)
 	}
 	channels, operations := map[string]any{}, map[string]any{}
-	for mode, title := range map[timeline.Modes]string{timeline.Updates: "Updates", timeline.Values: "Values", timeline.Messages: "Messages", timeline.Debug: "Debug"} {
+	for mode, title := range map[timeline.Modes]string{timeline.Updates: "Updates", timeline.Values: "Values",
+		timeline.Messages: "Messages", timeline.Debug: "Debug"} {
 		channel := "runEvents" + title
 		channels[channel] = map[string]any{
 			"address": "/runs/{runId}/events", "title": channel, "messages": byMode[mode],
@@ -38,11 +42,13 @@ func asyncAPI(version string) ([]byte, error) {
 		operations["subscribe"+title] = operationOf(channel, strings.ToLower(title))
 	}
 	return yaml.Marshal(map[string]any{
-		"asyncapi":           "3.0.0",
-		"info":               map[string]any{"title": "Sluice run events", "version": version, "description": "The events of a run, as server-sent events."},
+		"asyncapi": "3.0.0",
+		"info": map[string]any{"title": "Sluice run events", "version": version,
+			"description": "The events of a run, as server-sent events."},
 		"defaultContentType": "text/event-stream",
 		"servers": map[string]any{"host": map[string]any{
-			"host": "{host}", "protocol": "https", "pathname": "/v1", "security": []any{ref("#/components/securitySchemes/ApiKeyAuth")},
+			"host": "{host}", "protocol": "https", "pathname": "/v1",
+			"security":  []any{ref("#/components/securitySchemes/ApiKeyAuth")},
 			"variables": map[string]any{"host": map[string]any{"default": "127.0.0.1:7373"}},
 		}},
 		"channels": channels, "operations": operations,
@@ -50,7 +56,8 @@ func asyncAPI(version string) ([]byte, error) {
 			"messages":   messages,
 			"parameters": map[string]any{"RunId": map[string]any{"description": "An opaque id."}},
 			"securitySchemes": map[string]any{"ApiKeyAuth": map[string]any{
-				"type": "httpApiKey", "in": "header", "name": "Authorization", "description": "Bearer and an API key with the scope runs:read.",
+				"type": "httpApiKey", "in": "header", "name": "Authorization",
+				"description": "Bearer and an API key with the scope runs:read.",
 			}},
 		},
 	})
@@ -68,7 +75,8 @@ var madeForStream = map[timeline.Type]map[string]any{
 	timeline.AIMessageChunk: {
 		"type": "object", "required": []string{"nodeId", "runId", "chunk", "isLast"},
 		"properties": map[string]any{
-			"nodeId": typed("string"), "runId": typed("string"), "chunk": typed("string"), "isLast": typed("boolean"), "meta": typed("object"),
+			"nodeId": typed("string"), "runId": typed("string"), "chunk": typed("string"), "isLast": typed("boolean"),
+			"meta": typed("object"),
 		},
 	},
 }
@@ -76,7 +84,8 @@ var madeForStream = map[timeline.Type]map[string]any{
 func typed(name string) map[string]any { return map[string]any{"type": name} }
 
 func operationOf(channel, mode string) map[string]any {
-	query := map[string]any{"type": "object", "properties": map[string]any{"streamMode": map[string]any{"type": "string", "enum": []string{mode}}}}
+	query := map[string]any{"type": "object",
+		"properties": map[string]any{"streamMode": map[string]any{"type": "string", "enum": []string{mode}}}}
 	if mode != "updates" {
 		query["required"] = []string{"streamMode"}
 	}

@@ -19,7 +19,8 @@ func TestDeniedScopesAreAudited(t *testing.T) {
 	c.as(poor).do("POST", "/v1/runs", `{}`).want(403, "forbidden")
 	id, _, _ := strings.Cut(strings.TrimPrefix(poor, "slk_live_"), "_")
 	at, counts := "", map[string]int{}
-	for _, e := range c.do("GET", "/v1/audit?action=scope.denied&limit=500&actor=key:key_"+id, nil).want(200).list("data") {
+	for _, e := range c.do("GET", "/v1/audit?action=scope.denied&limit=500&actor=key:key_"+id,
+		nil).want(200).list("data") {
 		at = member(e, "at").(string)
 		counts[member(e, "details", "code").(string)]++
 	}

@@ -19,10 +19,12 @@ func (a *authorizationAPI) routes() []route {
 		{Route: web.Route{Method: "POST", Path: "/v1/authorizations", Scope: access.SecretsWrite, Whole: true, Keyed: true,
 			Upload: true, Handle: a.authorize},
 			summary: "Have a server give out tokens for a secret", form: authorizationParts, answer: host.Authorization{},
-			status: 201, codes: []string{"binding_not_requested", "connection_not_ready", "module_invalid", "signature_invalid", "rate_limited"}},
+			status: 201, codes: []string{"binding_not_requested", "connection_not_ready", "module_invalid",
+				"signature_invalid", "rate_limited"}},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.SecretsWrite, Handle: a.look},
 			summary: "What the owner has to do for it, or what came of it", answer: host.Authorization{},
-			query: []parameter{{name: "after", typ: "string", text: "A status: it is answered when there is another, or after 30 s.",
+			query: []parameter{{name: "after", typ: "string",
+				text:  "A status: it is answered when there is another, or after 30 s.",
 				words: []string{host.AuthorizationStarting, host.AuthorizationWaiting}}}},
 		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.SecretsWrite, Keyed: true, Handle: a.cancel},
 			summary: "Give it up; nothing is stored for it from then on"},
@@ -54,7 +56,8 @@ func (a *authorizationAPI) authorize(c *fiber.Ctx) error {
 		return err
 	}
 	if q.Flow == abi.OAuthCode && !who.Local() {
-		return web.NewProblem(0, "forbidden", "In a browser a secret is authorized on the machine of the host, and asked for at the local socket; use flow device_code.")
+		return web.NewProblem(0, "forbidden",
+			"In a browser a secret is authorized on the machine of the host, and asked for at the local socket; use flow device_code.")
 	}
 	out, err := a.authorizations.Authorize(web.Context(c), q)
 	if err != nil {

@@ -49,7 +49,8 @@ func authorizing(t *testing.T, name string, pending int) *authority {
 
 // begin begins an authorization by a flow.
 func (a *authority) begin(c *client, flow string, options ...option) *answer {
-	return c.do("POST", "/v1/authorizations", bytes.Replace(a.body, []byte(`"FLOW"`), []byte(`"`+flow+`"`), 1), append(options, a.form)...)
+	return c.do("POST", "/v1/authorizations", bytes.Replace(a.body, []byte(`"FLOW"`), []byte(`"`+flow+`"`), 1),
+		append(options, a.form)...)
 }
 
 // kept fails the test if a text is in a file of the host.
@@ -76,7 +77,8 @@ func kept(t *testing.T, texts ...string) {
 // else, sees what to do, and nothing of it is kept.
 func TestAuthorization(t *testing.T) {
 	c, a := served(t), authorizing(t, "coded", 1)
-	lacking := key(t, access.NewKey{Scopes: []access.Scope{access.SecretsWrite, access.ConnectorsManage, access.ConnectionsManage}})
+	lacking := key(t, access.NewKey{Scopes: []access.Scope{access.SecretsWrite, access.ConnectorsManage,
+		access.ConnectionsManage}})
 	a.begin(c.as(lacking), "device_code").want(403, "forbidden")
 	a.begin(c, "authorization_code").want(403, "forbidden")
 	a.begin(c, "by_mail").want(400, "validation_error")
@@ -86,14 +88,16 @@ func TestAuthorization(t *testing.T) {
 
 	first := a.begin(c, "device_code", once("coded")).want(201)
 	at := "/v1/authorizations/" + first.text("authorizationId")
-	if first.text("status") != "starting" || first.text("connectionId") != "coded" || first.text("clientId") != "client" || first.header.Get("Location") != at {
+	if first.text("status") != "starting" || first.text("connectionId") != "coded" || first.text("clientId") != "client" ||
+		first.header.Get("Location") != at {
 		t.Errorf("%v %s", first.header, first.body)
 	}
 	if again := a.begin(c, "device_code", once("coded")); string(again.body) != string(first.body) {
 		t.Errorf("%s", again.body)
 	}
 	waiting := c.do("GET", at+"?after=starting", nil).want(200)
-	if waiting.text("status") != "waiting" || waiting.text("code") != "WDJB-MJHT" || waiting.text("url") != a.base+"/enter" || waiting.text("expiresAt") == "" {
+	if waiting.text("status") != "waiting" || waiting.text("code") != "WDJB-MJHT" ||
+		waiting.text("url") != a.base+"/enter" || waiting.text("expiresAt") == "" {
 		t.Errorf("%s", waiting.body)
 	}
 	c.do("GET", at+"?after=stored", nil).want(400, "validation_error")
@@ -101,13 +105,16 @@ func TestAuthorization(t *testing.T) {
 	other.do("GET", at, nil).want(404, "not_found")
 	other.do("DELETE", at, nil).want(404, "not_found")
 	atSocket(t).do("GET", at, nil).want(404, "not_found")
-	if s := c.do("GET", at+"?after=waiting", nil).want(200); s.text("status") != "stored" || s.member("code") != nil || s.member("url") != nil {
+	if s := c.do("GET", at+"?after=waiting", nil).want(200); s.text("status") != "stored" || s.member("code") != nil ||
+		s.member("url") != nil {
 		t.Errorf("%s", s.body)
 	}
-	if s := c.do("GET", "/v1/connections/coded/secrets", nil).want(200); s.member("data", 0, "set") != true || s.member("data", 0, "oauth") != true {
+	if s := c.do("GET", "/v1/connections/coded/secrets", nil).want(200); s.member("data", 0, "set") != true ||
+		s.member("data", 0, "oauth") != true {
 		t.Errorf("%s", s.body)
 	}
-	if e := c.do("GET", "/v1/audit?action=secret.set&target=coded/token", nil).want(200); len(e.list("data")) != 1 || !strings.HasPrefix(e.text("data", 0, "actor"), "key:") {
+	if e := c.do("GET", "/v1/audit?action=secret.set&target=coded/token", nil).want(200); len(e.list("data")) != 1 ||
+		!strings.HasPrefix(e.text("data", 0, "actor"), "key:") {
 		t.Errorf("%s", e.body)
 	}
 	c.do("DELETE", at, nil).want(204)
@@ -172,7 +179,8 @@ func TestAuthorizationGivenUp(t *testing.T) {
 		c.do("GET", at+"?after=starting", nil).want(200)
 		code := end(a)
 		close(decided)
-		if s := c.do("GET", at+"?after=waiting", nil).want(200); s.text("status") != "failed" || s.text("error") != code || s.text("message") == "" {
+		if s := c.do("GET", at+"?after=waiting", nil).want(200); s.text("status") != "failed" || s.text("error") != code ||
+			s.text("message") == "" {
 			t.Errorf("%s: %s", name, s.body)
 		}
 		c.do("DELETE", at, nil).want(204)

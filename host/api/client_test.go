@@ -66,7 +66,10 @@ func header(name, value string) option {
 
 func once(key string) option { return header("Idempotency-Key", key) }
 
-var httpClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var httpClient = &http.Client{CheckRedirect: func(*http.Request,
+	[]*http.Request) error {
+	return http.ErrUseLastResponse
+}}
 
 // do sends a request. body is nil, bytes as they are, or a value as JSON.
 func (c *client) do(method, path string, body any, options ...option) *answer {
@@ -206,7 +209,8 @@ var described = sync.OnceValues(func() (*description, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &description{doc: doc.(map[string]any), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}, seen: map[string]bool{}}
+	d := &description{doc: doc.(map[string]any), compiler: jsonschema.NewCompiler(),
+		schemas: map[string]*jsonschema.Schema{}, seen: map[string]bool{}}
 	d.compiler.AssertFormat()
 	d.compiler.RegisterFormat(&jsonschema.Format{Name: "date-time", Validate: func(v any) error {
 		if s, ok := v.(string); ok && !milliseconds.MatchString(s) {
@@ -278,7 +282,8 @@ func (c *client) check(method, path string, a *answer) {
 	case content[media] == nil && content["*/*"] == nil:
 		c.t.Errorf("%s: %s is not described", a.what, media)
 	case media == "application/json":
-		c.valid(d, "/paths/"+pointer(template)+"/"+strings.ToLower(method)+"/responses/"+itoa(a.status)+"/content/"+pointer(media)+"/schema", a)
+		c.valid(d, "/paths/"+pointer(template)+"/"+strings.ToLower(method)+"/responses/"+itoa(a.status)+"/content/"+
+			pointer(media)+"/schema", a)
 	}
 }
 

@@ -54,7 +54,8 @@ func (a *connectionAPI) createConnection(c *fiber.Ctx) error {
 	}
 	p := web.Principal(c)
 	switch id := q.ConnectionID; {
-	case id == "" && !p.SeesConnection(store.ConnectionID(q.ConnectorName)), id != "" && !p.SeesConnection(store.ConnectionID(id)):
+	case id == "" && !p.SeesConnection(store.ConnectionID(q.ConnectorName)),
+		id != "" && !p.SeesConnection(store.ConnectionID(id)):
 		return web.NewProblem(0, "forbidden", "This key is for certain connections and cannot make others.")
 	case p.Test && q.Mode != access.Test:
 		return web.NewProblem(0, "forbidden", "A test key can make only connections in mode test.")

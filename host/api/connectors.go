@@ -56,7 +56,8 @@ type connectorAPI struct {
 
 func (a *connectorAPI) routes() []route {
 	one := "/v1/connectors/:connectorName"
-	refused := []string{"connector_version_conflict", "connector_invalid", "module_invalid", "module_compile_timeout", "module_compile_memory",
+	refused := []string{"connector_version_conflict", "connector_invalid", "module_invalid", "module_compile_timeout",
+		"module_compile_memory",
 		"module_compile_failed", "signature_required", "signature_invalid", "sandbox_escape_attempt"}
 	return documented("api.md#connectors", []route{
 		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Scope: access.ConnectorsManage, Whole: true,
@@ -94,7 +95,9 @@ func (a *connectorAPI) installConnector(c *fiber.Ctx) error {
 	// A forced module inherits the grants of the version before it, so forcing requires the right
 	// to approve grants.
 	if q.Force && !web.Principal(c).Allows(access.GrantsApprove) {
-		return web.NewProblem(0, "forbidden", "Only who may approve grants may force a module that needs a second look.").With("scopeRequired", access.GrantsApprove)
+		return web.NewProblem(0, "forbidden",
+			"Only who may approve grants may force a module that needs a second look.").With("scopeRequired",
+			access.GrantsApprove)
 	}
 	connector, created, err := a.connectors.InstallConnector(web.Context(c), q)
 	if err != nil {

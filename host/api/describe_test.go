@@ -152,7 +152,8 @@ func TestAsyncAPI(t *testing.T) {
 		t.Errorf("%v %v", doc["asyncapi"], doc["defaultContentType"])
 	}
 	want := map[string][]string{
-		"runEventsUpdates": updatesUnion, "runEventsDebug": {}, "runEventsValues": {string(timeline.StateSnapshot)}, "runEventsMessages": {string(timeline.AIMessageChunk)},
+		"runEventsUpdates": updatesUnion, "runEventsDebug": {}, "runEventsValues": {string(timeline.StateSnapshot)},
+		"runEventsMessages": {string(timeline.AIMessageChunk)},
 	}
 	for _, e := range timeline.Catalogue() {
 		want["runEventsDebug"] = append(want["runEventsDebug"], string(e.Type))
@@ -198,14 +199,18 @@ func TestAsyncAPI(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	c := served(t).as("")
 	a := c.do("GET", "/.well-known/openwop", nil).want(200)
-	if a.header.Get("Cache-Control") != "public, max-age=300" || strings.Trim(a.header.Get("Capabilities-Etag"), `" `) == "" {
+	if a.header.Get("Cache-Control") != "public, max-age=300" ||
+		strings.Trim(a.header.Get("Capabilities-Etag"), `" `) == "" {
 		t.Errorf("%v", a.header)
 	}
-	if again := c.do("GET", "/.well-known/openwop", nil); again.header.Get("Capabilities-Etag") != a.header.Get("Capabilities-Etag") {
+	if again := c.do("GET", "/.well-known/openwop",
+		nil); again.header.Get("Capabilities-Etag") != a.header.Get("Capabilities-Etag") {
 		t.Error("the etag changed")
 	}
-	for _, path := range [][]any{{"supportedEnvelopes", 0}, {"schemaVersions", "clarification.request"}, {"implementation", "version"}, {"configurable"},
-		{"limits", "clarificationRounds"}, {"limits", "maxNodeExecutions"}, {"runtimeCapabilities", 0}, {"extensions", "sluice", "limits"}} {
+	for _, path := range [][]any{{"supportedEnvelopes", 0}, {"schemaVersions", "clarification.request"},
+		{"implementation", "version"}, {"configurable"},
+		{"limits", "clarificationRounds"}, {"limits", "maxNodeExecutions"}, {"runtimeCapabilities", 0},
+		{"extensions", "sluice", "limits"}} {
 		if v := a.member(path...); v == nil || v == 0.0 {
 			t.Errorf("%v: %v", path, v)
 		}
@@ -249,7 +254,8 @@ func TestWorkflowDefaults(t *testing.T) {
 	c := served(t)
 	for id, want := range map[string]float64{"conformance-delay": 1000, "conformance-cancellable": 30_000} {
 		a := c.do("GET", "/v1/workflows/"+id, nil).want(200)
-		if name, got := a.text("variables", 0, "name"), a.number("variables", 0, "defaultValue"); name != "delayMs" || got != want {
+		if name, got := a.text("variables", 0, "name"), a.number("variables", 0, "defaultValue"); name != "delayMs" ||
+			got != want {
 			t.Errorf("%s: %s %v", id, name, got)
 		}
 	}
@@ -264,9 +270,10 @@ func TestWorkflowDefaults(t *testing.T) {
 func TestPublishedLimits(t *testing.T) {
 	a := served(t).do("GET", "/.well-known/openwop", nil).want(200)
 	total := a.number("extensions", "sluice", "limits", "budget.total")
-	for name, want := range map[string]float64{"maxRequestBodyBytes": 1 << 20, "maxRunDurationSec": total / 1000, "subscribersPerRun": 32,
-		"subscribersPerKey": 128, "subscribers": 1024, "requestsPerSecond": 100_000, "requestBurst": 100_000, "loginsPerMinute": 100, "tokenPostsPerMinute": 10,
-		"connectionsPerAddress": 1000, "connections": 4096} {
+	for name, want := range map[string]float64{"maxRequestBodyBytes": 1 << 20, "maxRunDurationSec": total / 1000,
+		"subscribersPerRun": 32,
+		"subscribersPerKey": 128, "subscribers": 1024, "requestsPerSecond": 100_000, "requestBurst": 100_000,
+		"loginsPerMinute": 100, "tokenPostsPerMinute": 10, "connectionsPerAddress": 1000, "connections": 4096} {
 		if got := a.number("extensions", "sluice", "limits", name); got != want || got == 0 {
 			t.Errorf("%s: %v", name, got)
 		}

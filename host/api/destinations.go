@@ -167,7 +167,8 @@ func (a *destinationAPI) rebuild(c *fiber.Ctx) error {
 	if (q.ConnectionID == "") != (q.Stream == "") {
 		return web.Invalid(web.Field{Path: "stream", Rule: "together"})
 	}
-	d, err := a.destinations.RebuildDestination(web.Context(c), name, store.ConnectionID(q.ConnectionID), store.Stream(q.Stream))
+	d, err := a.destinations.RebuildDestination(web.Context(c), name, store.ConnectionID(q.ConnectionID),
+		store.Stream(q.Stream))
 	if err != nil {
 		return err
 	}

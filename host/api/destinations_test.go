@@ -24,13 +24,15 @@ func TestDestinations(t *testing.T) {
 	browser.do("POST", at, object{"name": "two", "url": "sqlite:" + path}, own...).want(409, "destination_claimed")
 	browser.do("POST", at, object{"name": "two", "url": "sqlite:out.db"}, own...).want(400, "validation_error")
 	browser.do("POST", at, object{"name": "two", "url": "ftp://x"}, own...).want(400, "validation_error")
-	browser.do("POST", at, object{"name": "two", "url": "sqlite:/proc/none/x.db"}, own...).want(422, "destination_unavailable")
+	browser.do("POST", at, object{"name": "two", "url": "sqlite:/proc/none/x.db"}, own...).want(422,
+		"destination_unavailable")
 	if a := browser.do("GET", at, nil, own...).want(200); !strings.Contains(string(a.body), `"name":"out"`) {
 		t.Errorf("%s", a.body)
 	}
 	browser.do("GET", at+"/none", nil, own...).want(404, "not_found")
 	browser.do("GET", at+"/out", nil, own...).want(200)
-	if a := browser.do("POST", at+"/out:sync", nil, own...).want(200); a.member("syncedAt") == nil || a.member("error") != nil {
+	if a := browser.do("POST", at+"/out:sync", nil, own...).want(200); a.member("syncedAt") == nil ||
+		a.member("error") != nil {
 		t.Errorf("%s", a.body)
 	}
 	browser.do("POST", at+"/out:pause", nil, own...).want(200)
@@ -49,7 +51,8 @@ func TestDestinations(t *testing.T) {
 	browser.do("POST", at+"/hook:rotate", object{"secret": "short"}, own...).want(400, "validation_error")
 	c.do("POST", at+"/hook:rotate", object{"secret": strings.Repeat("n", 32)}).want(403, "forbidden")
 	a := browser.do("POST", at+"/hook:rotate", object{"secret": strings.Repeat("n", 32)}, own...).want(200)
-	if a.member("previousSecretUntil") == nil || strings.Contains(string(a.body), "nnn") || strings.Contains(string(a.body), "ooo") {
+	if a.member("previousSecretUntil") == nil || strings.Contains(string(a.body), "nnn") ||
+		strings.Contains(string(a.body), "ooo") {
 		t.Errorf("%s", a.body)
 	}
 }
@@ -57,7 +60,8 @@ func TestDestinations(t *testing.T) {
 // TestSearch: over the API a search sees the connections of its key.
 func TestSearch(t *testing.T) {
 	c := served(t)
-	if a := c.do("GET", "/v1/search?q=nothing&connectionId=x&stream=y&limit=5", nil).want(200); !strings.Contains(string(a.body), `"data":[],"more":false`) {
+	if a := c.do("GET", "/v1/search?q=nothing&connectionId=x&stream=y&limit=5",
+		nil).want(200); !strings.Contains(string(a.body), `"data":[],"more":false`) {
 		t.Errorf("%s", a.body)
 	}
 	c.do("GET", "/v1/search?q=-word", nil).want(400, "validation_error")
@@ -70,7 +74,8 @@ func TestSearch(t *testing.T) {
 func TestQueries(t *testing.T) {
 	c := served(t)
 	c.do("GET", "/v1/tables", nil).want(200)
-	if a := c.do("POST", "/v1/query", object{"sql": "SELECT 1 AS one, 'x' AS two"}).want(200); !strings.Contains(string(a.body), `"rows":[[1,"x"]]`) {
+	if a := c.do("POST", "/v1/query",
+		object{"sql": "SELECT 1 AS one, 'x' AS two"}).want(200); !strings.Contains(string(a.body), `"rows":[[1,"x"]]`) {
 		t.Errorf("%s", a.body)
 	}
 	c.do("POST", "/v1/query", object{"sql": "DELETE FROM x"}).want(422, "query_invalid")

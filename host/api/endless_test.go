@@ -26,7 +26,8 @@ func TestEndless(t *testing.T) {
 	c, nobody := served(t), served(t).as("")
 	collectedBy(t, "endless")
 	own, _ := session(t, c.base)
-	token := nobody.do("POST", "/v1/assistants", object{"name": "endless", "connections": []object{{"connectionId": "endless"}}}, own...).want(201).text("token")
+	token := nobody.do("POST", "/v1/assistants",
+		object{"name": "endless", "connections": []object{{"connectionId": "endless"}}}, own...).want(201).text("token")
 	other := nobody.as(key(t, access.NewKey{Scopes: all}))
 	for door, ask := range map[string]func(sql string, within option) (*http.Response, error){
 		"api": func(sql string, within option) (*http.Response, error) {
@@ -36,7 +37,8 @@ func TestEndless(t *testing.T) {
 			return nobody.send("POST", "/ui/data/sql", object{"sql": []string{sql}}, append(own[:len(own):len(own)], within)...)
 		},
 		"mcp": func(sql string, within option) (*http.Response, error) {
-			call, _ := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": object{"name": "query", "arguments": object{"sql": sql}}})
+			call, _ := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+				"params": object{"name": "query", "arguments": object{"sql": sql}}})
 			return nobody.send("POST", "/mcp", call, append(asked(token), within)...)
 		},
 	} {
@@ -48,7 +50,8 @@ func TestEndless(t *testing.T) {
 			asking.Go(func() {
 				written := sync.OnceFunc(sent.Done)
 				res, err := ask(endless, func(r *http.Request) {
-					*r = *r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { written() }}))
+					*r = *r.WithContext(httptrace.WithClientTrace(ctx,
+						&httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { written() }}))
 				})
 				if written(); err == nil {
 					answered.Add(1)

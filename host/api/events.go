@@ -213,7 +213,9 @@ func refuse(err error) error {
 	case errors.As(err, &parameter):
 		return web.Invalid(web.Field{Path: "query." + parameter.Name, Rule: parameter.Rule})
 	case errors.As(err, &expired):
-		p := web.NewProblem(0, "events_expired", "The events of this run were deleted; the run itself is still listed.").With("retentionFloor", expired.RetentionFloor)
+		p := web.NewProblem(0, "events_expired",
+			"The events of this run were deleted; the run itself is still listed.").With("retentionFloor",
+			expired.RetentionFloor)
 		if expired.LastEventID != nil {
 			p.With("lastEventId", *expired.LastEventID)
 		}

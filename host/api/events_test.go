@@ -47,7 +47,8 @@ var eventSchemas = sync.OnceValues(func() (*payloads, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &payloads{compiler: jsonschema.NewCompiler(), names: map[string]string{}, schemas: map[string]*jsonschema.Schema{}, seen: map[string]bool{}}
+	p := &payloads{compiler: jsonschema.NewCompiler(), names: map[string]string{},
+		schemas: map[string]*jsonschema.Schema{}, seen: map[string]bool{}}
 	if err := p.compiler.AddResource("asyncapi.json", doc); err != nil {
 		return nil, err
 	}
@@ -240,7 +241,8 @@ func TestBlankParameters(t *testing.T) {
 		"/events/poll": {"lastSequence", "timeout", "vocabulary"},
 	} {
 		for _, name := range names {
-			a := c.do("GET", "/v1/runs/"+run+path+"?"+name+"=", nil, header("Accept", "application/json")).want(400, "validation_error")
+			a := c.do("GET", "/v1/runs/"+run+path+"?"+name+"=", nil,
+				header("Accept", "application/json")).want(400, "validation_error")
 			if got := a.text("details", "fields", 0, "path"); got != "query."+name {
 				t.Errorf("%s %s: says %q", path, name, got)
 			}
@@ -248,7 +250,9 @@ func TestBlankParameters(t *testing.T) {
 	}
 	c.do("GET", "/v1/runs/"+run+"/events?streamMode=", nil).want(400, "unsupported_stream_mode")
 	c.do("GET", "/v1/runs/"+run+"/events?lastEventId=", nil, header("Accept", "application/json")).want(200)
-	c.do("GET", "/v1/runs/"+run+"/events/poll?timeout=1&vocabulary=full", nil, header("Accept", "application/json")).want(200) // with values all is well
+	// with values all is well
+	c.do("GET", "/v1/runs/"+run+"/events/poll?timeout=1&vocabulary=full", nil,
+		header("Accept", "application/json")).want(200)
 }
 
 var interruptID = regexp.MustCompile(`^int_[0-9A-HJKMNP-TV-Z]{26}$`)
@@ -277,7 +281,8 @@ func TestNodeOfEvents(t *testing.T) {
 			t.Errorf("%s: node %v", typ, node)
 		}
 	}
-	for _, typ := range []string{"run.interaction_required", "run.assistance_requested", "run.interaction_completed", "run.assistance_resolved", "interrupt.requested"} {
+	for _, typ := range []string{"run.interaction_required", "run.assistance_requested", "run.interaction_completed",
+		"run.assistance_resolved", "interrupt.requested"} {
 		if !seen[typ] {
 			t.Errorf("no %s", typ)
 		}

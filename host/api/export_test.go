@@ -31,11 +31,13 @@ func TestExport(t *testing.T) {
 	a := c.do("GET", at, nil).want(200)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(a.body), "\n"), "\n")
 	sum := sha256.Sum256([]byte(strings.Join(lines[:len(lines)-1], "")))
-	if want := fmt.Sprintf(`{"end":true,"records":2,"digest":"sha256:%s"}`, hex.EncodeToString(sum[:])); lines[len(lines)-1] != want || len(lines) != 3 {
+	if want := fmt.Sprintf(`{"end":true,"records":2,"digest":"sha256:%s"}`,
+		hex.EncodeToString(sum[:])); lines[len(lines)-1] != want || len(lines) != 3 {
 		t.Errorf("%s, want %s", a.body, want)
 	}
-	for name, want := range map[string]string{"Sluice-Export-Version": "4", "Content-Type": "application/x-ndjson", "Content-Security-Policy": "sandbox",
-		"Content-Disposition": `attachment; filename="export-mails.ndjson"`} {
+	for name, want := range map[string]string{"Sluice-Export-Version": "4", "Content-Type": "application/x-ndjson",
+		"Content-Security-Policy": "sandbox",
+		"Content-Disposition":     `attachment; filename="export-mails.ndjson"`} {
 		if got := a.header.Get(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -48,19 +50,23 @@ func TestExport(t *testing.T) {
 	if err != nil || len(rows) != 4 {
 		t.Fatal(rows, err)
 	}
-	if got := strings.Join(rows[0], ","); got != "connectionId,stream,key,emittedAt,ingestedAt,version,runId,deleted,deletedAt,id,subject,seq,sent,to,extra" {
+	if got := strings.Join(rows[0],
+		","); got != "connectionId,stream,key,emittedAt,ingestedAt,version,runId,deleted,deletedAt,id,subject,seq,sent,to,extra" {
 		t.Error(got)
 	}
 	if got := strings.Join(rows[1][9:], ","); got != `m01,'=s1,1,2026-01-01T00:00:00Z,["a@x"],1` {
 		t.Error(got)
 	}
-	if got := strings.Join(rows[3][7:11], ","); got == "" || !strings.HasPrefix(got, "true,2") || !strings.HasSuffix(got, ",,") {
+	if got := strings.Join(rows[3][7:11], ","); got == "" || !strings.HasPrefix(got, "true,2") ||
+		!strings.HasSuffix(got, ",,") {
 		t.Errorf("a tombstone: %v", rows[3])
 	}
-	if a := c.do("GET", at+"?filter=seq:gt:1&fields=seq", nil).want(200); !strings.Contains(string(a.body), `"data":{"id":"m03","seq":3}`) || strings.Count(string(a.body), "\n") != 2 {
+	if a := c.do("GET", at+"?filter=seq:gt:1&fields=seq", nil).want(200); !strings.Contains(string(a.body),
+		`"data":{"id":"m03","seq":3}`) || strings.Count(string(a.body), "\n") != 2 {
 		t.Errorf("%s", a.body)
 	}
-	if a := c.do("GET", at+"?order=-key", nil).want(200); !strings.HasPrefix(string(a.body), `{"connectionId":"export","stream":"mails","key":"m03"`) {
+	if a := c.do("GET", at+"?order=-key", nil).want(200); !strings.HasPrefix(string(a.body),
+		`{"connectionId":"export","stream":"mails","key":"m03"`) {
 		t.Errorf("%s", a.body)
 	}
 	c.do("GET", at+"?format=parquet", nil).want(400, "validation_error")
@@ -97,7 +103,8 @@ func TestExportConsistent(t *testing.T) {
 	filler := strings.Repeat("x", 60_000)
 	big := func(mark string) (out []change) {
 		for n := range 200 {
-			out = append(out, change{key: fmt.Sprintf("m%03d", n), data: fmt.Sprintf(`{"id":"m%03d","subject":"%s%s"}`, n, mark, filler)})
+			out = append(out, change{key: fmt.Sprintf("m%03d", n),
+				data: fmt.Sprintf(`{"id":"m%03d","subject":"%s%s"}`, n, mark, filler)})
 		}
 		return out
 	}
@@ -105,7 +112,8 @@ func TestExportConsistent(t *testing.T) {
 	at := "/v1/connections/consistent/streams/mails/export"
 	var open []*http.Response
 	another := func() *client {
-		key := c.do("POST", "/v1/api-keys", object{"name": "exports", "mode": "live", "scopes": []string{"records:read"}}).want(201)
+		key := c.do("POST", "/v1/api-keys",
+			object{"name": "exports", "mode": "live", "scopes": []string{"records:read"}}).want(201)
 		return c.as(key.text("key"))
 	}
 	for i, who := range []*client{c, another(), another()} {
@@ -118,7 +126,8 @@ func TestExportConsistent(t *testing.T) {
 			}
 		}
 		a := who.do("GET", at, nil).want(429, "rate_limited")
-		if want := []string{"key", "key", "global"}[i]; a.header.Get("Retry-After") != "1" || a.text("details", "scope") != want {
+		if want := []string{"key", "key", "global"}[i]; a.header.Get("Retry-After") != "1" ||
+			a.text("details", "scope") != want {
 			t.Errorf("%v %s, want %s", a.header, a.body, want)
 		}
 	}
@@ -130,7 +139,8 @@ func TestExportConsistent(t *testing.T) {
 			continue
 		}
 		body, err := io.ReadAll(res.Body)
-		if err != nil || bytes.Contains(body, []byte(`"new`)) || bytes.Count(body, []byte(`"old`)) != 200 || !bytes.Contains(body, []byte(`{"end":true,"records":200,`)) {
+		if err != nil || bytes.Contains(body, []byte(`"new`)) || bytes.Count(body, []byte(`"old`)) != 200 ||
+			!bytes.Contains(body, []byte(`{"end":true,"records":200,`)) {
 			t.Errorf("%d bytes, %v", len(body), err)
 		}
 	}

@@ -39,8 +39,10 @@ func (a *fileAPI) routes() []route {
 				{name: "key", typ: "string", text: "Only those of one record of it; a compound key as its JSON array."},
 			}, paging...), codes: []string{"invalid_cursor", "cursor_expired"}},
 		{Route: web.Route{Method: "GET", Path: of + "/:digest", Scope: access.RecordsRead, Handle: a.content},
-			summary: "A file by the digits of its digest, or a range of it, as an attachment", media: "*/*", also: []int{206, 304},
-			query: []parameter{{name: "view", typ: "boolean", text: "A picture or a PDF comes as one that a page may show, in a sandbox without scripts."}}, codes: []string{"range_not_satisfiable"}},
+			summary: "A file by the digits of its digest, or a range of it, as an attachment", media: "*/*",
+			also: []int{206, 304}, query: []parameter{{name: "view", typ: "boolean",
+				text: "A picture or a PDF comes as one that a page may show, in a sandbox without scripts."}},
+			codes: []string{"range_not_satisfiable"}},
 	})
 }
 
@@ -54,7 +56,8 @@ func (a *fileAPI) list(c *fiber.Ctx) error {
 		return err
 	}
 	args := c.Context().QueryArgs()
-	q := store.FileQuery{Connection: id, Stream: store.Stream(args.Peek("stream")), Key: string(args.Peek("key")), After: page.After, Limit: page.Limit}
+	q := store.FileQuery{Connection: id, Stream: store.Stream(args.Peek("stream")), Key: string(args.Peek("key")),
+		After: page.After, Limit: page.Limit}
 	if q.Key != "" && q.Stream == "" {
 		return host.Invalid("key", "stream_missing", "want a stream with it")
 	}
@@ -172,7 +175,8 @@ func fileHeaders(c *fiber.Ctx, f store.File) {
 		name = strings.TrimPrefix(string(f.Digest), "sha256:")
 	}
 	web.Attachment(c, f.MediaType, export.FileName(name))
-	c.Set(fiber.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q; filename*=UTF-8''%s", export.FileName(name), url.PathEscape(name)))
+	c.Set(fiber.HeaderContentDisposition,
+		fmt.Sprintf("attachment; filename=%q; filename*=UTF-8''%s", export.FileName(name), url.PathEscape(name)))
 	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
 }
 

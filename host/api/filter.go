@@ -75,13 +75,15 @@ func readFilters(texts []string, spec abi.StreamSpec) ([]filter, error) {
 }
 
 func unsupported(spec abi.StreamSpec) error {
-	return web.NewProblem(0, "unsupported_filter", "Records can be filtered only by the fields that the stream lists as filterable.").
+	return web.NewProblem(0, "unsupported_filter",
+		"Records can be filtered only by the fields that the stream lists as filterable.").
 		With("filterable", filterable(spec))
 }
 
 func (f *filter) operand(text string, spec abi.StreamSpec) operand {
 	o := operand{text: text}
-	if v, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err == nil && v.Is(strictjson.KindNumber) {
+	if v, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err == nil &&
+		v.Is(strictjson.KindNumber) {
 		o.number = v
 	}
 	format := spec.Properties[f.field].Format

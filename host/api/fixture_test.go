@@ -32,7 +32,8 @@ var shared struct {
 var all = access.Everything.List()
 
 // fixtures are the conformance connectors of stage 1.
-var fixtures = []string{"conformance-approval", "conformance-cancellable", "conformance-clarification", "conformance-delay",
+var fixtures = []string{"conformance-approval", "conformance-cancellable", "conformance-clarification",
+	"conformance-delay",
 	"conformance-failure", "conformance-idempotent", "conformance-noop"}
 
 func open(ctx context.Context) (err error) {
@@ -43,7 +44,8 @@ func open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	plenty := access.Rates{KeyPerSecond: 100_000, KeyBurst: 100_000, AddressPerSecond: 100_000, AddressBurst: 100_000, LoginsPerMinute: 100}
+	plenty := access.Rates{KeyPerSecond: 100_000, KeyBurst: 100_000, AddressPerSecond: 100_000, AddressBurst: 100_000,
+		LoginsPerMinute: 100}
 	d, err := daemon.Open(ctx, daemon.Options{
 		Host:            app.Options{Store: "badger:" + filepath.Join(shared.dir, "data"), CacheDir: cache, Prespawn: -1},
 		Service:         app.ServiceOptions{Grace: time.Millisecond},

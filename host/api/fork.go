@@ -55,7 +55,8 @@ func (a *runAPI) forkRun(c *fiber.Ctx) error {
 		return err
 	}
 	if q.Mode == "replay" {
-		return web.NewProblem(0, "replay_unavailable", "This host keeps no recordings of runs, so that none can be replayed.").With("reason", "not_recorded")
+		return web.NewProblem(0, "replay_unavailable",
+			"This host keeps no recordings of runs, so that none can be replayed.").With("reason", "not_recorded")
 	}
 	answer := func(r store.Run) forkedRun {
 		return forkedRun{r.ID, source.ID, from, q.Mode, timeline.RowStatus(r), a.created(c, r).EventsURL}
@@ -107,5 +108,6 @@ func (q *forkRun) start() (from int64, start host.StartRun, err error) {
 }
 
 func empty(o forkOverlay) bool {
-	return len(bytes.TrimSpace(o.Inputs)) <= 2 && len(bytes.TrimSpace(o.Configurable)) <= 2 && len(o.Tags) == 0 && len(o.Metadata) == 0
+	return len(bytes.TrimSpace(o.Inputs)) <= 2 && len(bytes.TrimSpace(o.Configurable)) <= 2 && len(o.Tags) == 0 &&
+		len(o.Metadata) == 0
 }

@@ -31,7 +31,8 @@ func TestGiven(t *testing.T) {
 	}
 	b, kind := body(doc)
 
-	lacking := key(t, access.NewKey{Scopes: []access.Scope{access.RunsCreate, access.ConnectorsManage, access.ConnectionsManage, access.GrantsApprove}})
+	lacking := key(t, access.NewKey{Scopes: []access.Scope{access.RunsCreate, access.ConnectorsManage,
+		access.ConnectionsManage, access.GrantsApprove}})
 	a := c.as(lacking).do("POST", "/v1/runs", b, kind).want(403, "forbidden")
 	if a.member("details", "scopeRequired") != "secrets:write" {
 		t.Errorf("%s", a.body)
@@ -70,7 +71,8 @@ func TestGiven(t *testing.T) {
 	doc["given"] = host.Given{Connection: "given-box", Manifest: manifest, Settings: settings, Bindings: bindings}
 	b, kind = body(doc)
 	run = c.do("POST", "/v1/runs", b, kind).want(201).text("runId")
-	c.do("POST", "/v1/runs/"+run+"/interaction", object{"interactionId": next(run), "status": "timeout"}).want(400, "validation_error")
+	c.do("POST", "/v1/runs/"+run+"/interaction", object{"interactionId": next(run), "status": "timeout"}).want(400,
+		"validation_error")
 	c.do("POST", "/v1/runs/"+run+"/cancel", nil).want(200)
 	c.ended(run)
 }
@@ -85,16 +87,19 @@ func TestGrantGiven(t *testing.T) {
 	}
 	manifest := []byte(strings.NewReplacer("/box", "/granted", `"box"`, `"granted"`).Replace(boxManifest))
 	give := func(who *client, g *host.Given, terms *host.GrantTerms) *answer {
-		b, kind := upload("grant", string(must(json.Marshal(host.GivenGrant{Given: g, Terms: terms}))), "module", string(wasm))
+		b, kind := upload("grant", string(must(json.Marshal(host.GivenGrant{Given: g, Terms: terms}))),
+			"module", string(wasm))
 		return who.do("POST", "/v1/connections:grant", b, kind)
 	}
-	first := &host.Given{Connection: "granted-box", Manifest: manifest, Bindings: host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.example.org"}}}}
+	first := &host.Given{Connection: "granted-box", Manifest: manifest,
+		Bindings: host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.example.org"}}}}
 	lacking := key(t, access.NewKey{Scopes: []access.Scope{access.GrantsApprove, access.ConnectionsManage}})
 	give(c.as(lacking), first, nil).want(403, "forbidden")
 	give(c, first, nil).want(200)
 	again := &host.Given{Connection: "granted-box", Manifest: manifest}
 	a := give(c, again, &host.GrantTerms{AccessMode: "single_use"}).want(200)
-	if a.member("grant", "accessMode") != "single_use" || a.member("bindings", "network", "hosts", 0) != "api.example.org" {
+	if a.member("grant", "accessMode") != "single_use" ||
+		a.member("bindings", "network", "hosts", 0) != "api.example.org" {
 		t.Errorf("%s", a.body)
 	}
 	give(c, again, &host.GrantTerms{AccessMode: "sometimes"}).want(400, "validation_error")

@@ -30,7 +30,10 @@ func sharing(t *testing.T, database string) (*daemon.Daemon, *client) {
 		<-served
 		_ = d.Close()
 	})
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.Dial(ctx) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
+		return d.Dial(ctx)
+	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return d, &client{t: t, base: "http://localhost", http: &http.Client{Transport: transport}}
 }
@@ -45,7 +48,8 @@ func TestSharedStore(t *testing.T) {
 	s.do("GET", "/v1/hosts/lost", nil).want(200)
 	s.do("POST", "/v1/hosts/"+only.member("data", 0, "hostId").(string)+"/drain", "{}").want(409, "conflict")
 	d, shared := sharing(t, postgres.New(t))
-	if a := shared.do("GET", "/v1/system", nil).want(200); !strings.HasPrefix(a.text("store"), "postgres:") || strings.Contains(a.text("store"), ":"+postgres.Shared(t).Password) {
+	if a := shared.do("GET", "/v1/system", nil).want(200); !strings.HasPrefix(a.text("store"), "postgres:") ||
+		strings.Contains(a.text("store"), ":"+postgres.Shared(t).Password) {
 		t.Errorf("store %s", a.text("store"))
 	}
 	at := "/v1/hosts/" + d.Host.ID + "/drain"

@@ -174,7 +174,8 @@ func (a *interruptAPI) tooLate(c *fiber.Ctx, run store.RunID, in timeline.Interr
 		return err
 	}
 	now := in
-	if err := a.streams.Fold(web.Context(c), run, func(_ store.Run, f *timeline.Fold) { now, _ = f.InterruptByID(in.ID) }); err != nil {
+	if err := a.streams.Fold(web.Context(c), run,
+		func(_ store.Run, f *timeline.Fold) { now, _ = f.InterruptByID(in.ID) }); err != nil {
 		return err
 	}
 	if why := errAlreadyClosed(now); why != nil {
@@ -185,7 +186,8 @@ func (a *interruptAPI) tooLate(c *fiber.Ctx, run store.RunID, in timeline.Interr
 
 // readAnswer turns a resume value into an answer to the interaction. An invalid value leaves the
 // question open and is not repeated in the error.
-func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, data map[string]json.RawMessage, err error) {
+func readAnswer(in timeline.Interrupt,
+	value json.RawMessage) (status string, data map[string]json.RawMessage, err error) {
 	v, parse := strictjson.Parse(value, strictjson.ParseOptions{})
 	if len(value) == 0 || parse != nil {
 		return "", nil, web.Invalid(web.Field{Path: "resumeValue", Rule: "an object"})
@@ -202,7 +204,8 @@ func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, da
 	return abi.AnswerSuccess, data, err
 }
 
-func readDecision(in timeline.Interrupt, v strictjson.Value) (status string, data map[string]json.RawMessage, err error) {
+func readDecision(in timeline.Interrupt,
+	v strictjson.Value) (status string, data map[string]json.RawMessage, err error) {
 	m, _ := v.Member("action")
 	action, _ := m.Text()
 	if action == "edit" { // openwop has both spellings
@@ -273,7 +276,8 @@ func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 		return nil
 	}
 	var in timeline.Interrupt
-	err := a.streams.Fold(web.Context(c), s.RunID, func(_ store.Run, f *timeline.Fold) { in, _ = f.InterruptByID(s.Interrupt.InterruptID) })
+	err := a.streams.Fold(web.Context(c), s.RunID,
+		func(_ store.Run, f *timeline.Fold) { in, _ = f.InterruptByID(s.Interrupt.InterruptID) })
 	if err != nil || !mayHaveToken(in) {
 		return err
 	}
@@ -321,7 +325,8 @@ func (a *interruptAPI) byToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, err
 		return r, in, err
 	}
 	found := false
-	err = a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptByID(claim.InterruptID) })
+	err = a.streams.Fold(web.Context(c), r.ID,
+		func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptByID(claim.InterruptID) })
 	switch {
 	case err != nil:
 		return r, in, err

@@ -40,11 +40,12 @@ func (a *keyAPI) createKey(c *fiber.Ctx) error {
 	slot := web.SlotOf(c)
 	slot.Omit("key")
 	var failed error
-	key, secret, err := a.keys.Create(web.Context(c), web.Principal(c), q, func(k access.Key, secret string) []store.Write {
-		answer, err := web.Encode(access.MadeKey{Key: k, Secret: secret})
-		failed = err
-		return slot.Writes(201, answer, "/v1/api-keys/"+k.KeyID)
-	})
+	key, secret, err := a.keys.Create(web.Context(c), web.Principal(c), q,
+		func(k access.Key, secret string) []store.Write {
+			answer, err := web.Encode(access.MadeKey{Key: k, Secret: secret})
+			failed = err
+			return slot.Writes(201, answer, "/v1/api-keys/"+k.KeyID)
+		})
 	var scope *access.ScopeError
 	var field *access.FieldError
 	switch {

@@ -66,23 +66,27 @@ func TestConnectors(t *testing.T) {
 	wasm := string(boxModule(t, crateManifest))
 	body, form := upload("module", wasm)
 	looked := c.do("POST", "/v1/connectors:inspect", body, form).want(200)
-	if looked.text("requested", "bindings", "network", "hosts", 0) != "api.example.org" || !strings.HasPrefix(looked.text("digest"), "sha256:") || len(looked.list("words")) == 0 {
+	if looked.text("requested", "bindings", "network", "hosts", 0) != "api.example.org" ||
+		!strings.HasPrefix(looked.text("digest"), "sha256:") || len(looked.list("words")) == 0 {
 		t.Errorf("%s", looked.body)
 	}
 	c.do("GET", "/v1/connectors/crate", nil).want(404, "not_found")
 	a := c.do("POST", "/v1/connectors", body, form, once("install")).want(201)
-	if a.header.Get("Location") != "/v1/connectors/crate" || a.text("moduleDigest") != looked.text("digest") || a.text("signature", "status") != "unsigned" || a.text("abi", "family") != "sluice" {
+	if a.header.Get("Location") != "/v1/connectors/crate" || a.text("moduleDigest") != looked.text("digest") ||
+		a.text("signature", "status") != "unsigned" || a.text("abi", "family") != "sluice" {
 		t.Errorf("%v %s", a.header, a.body)
 	}
 	if strings.Contains(string(a.body), "<b>") {
 		t.Errorf("%s", a.body)
 	}
-	if again := c.do("POST", "/v1/connectors", body, form, once("install")).want(201); again.header.Get("openwop-Idempotent-Replay") != "true" {
+	if again := c.do("POST", "/v1/connectors", body, form,
+		once("install")).want(201); again.header.Get("openwop-Idempotent-Replay") != "true" {
 		t.Error("not a replay")
 	}
 	c.do("POST", "/v1/connectors", body, form).want(200)
 	c.do("POST", "/v1/connectors", object{"source": object{"type": "digest", "digest": a.text("moduleDigest")}}).want(200)
-	c.do("POST", "/v1/connectors", object{"source": object{"type": "digest", "digest": "sha256:" + strings.Repeat("0", 64)}}).want(404, "not_found")
+	c.do("POST", "/v1/connectors",
+		object{"source": object{"type": "digest", "digest": "sha256:" + strings.Repeat("0", 64)}}).want(404, "not_found")
 	c.do("POST", "/v1/connectors", object{"source": object{"type": "oci", "digest": "x"}}).want(400, "validation_error")
 
 	if pins := c.do("GET", "/v1/publishers", nil).want(200); len(pins.list("data")) != 0 {
@@ -106,7 +110,8 @@ func TestConnectors(t *testing.T) {
 	refused(422, "connector_invalid", "module", wasm, "manifest", `{"protocol_version":"9"}`)
 	escape := "\x00asm\x01\x00\x00\x00" + "\x01\x04\x01\x60\x00\x00" + "\x02\x0a\x01\x03env\x02sh\x00\x00"
 	refused(422, "sandbox_escape_attempt", "module", escape, "manifest", crateManifest)
-	c.do("POST", "/v1/connectors", []byte("--x"), header("Content-Type", "multipart/form-data; boundary=x")).want(400, "validation_error")
+	c.do("POST", "/v1/connectors", []byte("--x"), header("Content-Type", "multipart/form-data; boundary=x")).want(400,
+		"validation_error")
 	changed, form2 := upload("module", string(boxModule(t, strings.Replace(crateManifest, "Box <b>", "Other", 1))))
 	c.do("POST", "/v1/connectors", changed, form2).want(409, "connector_version_conflict")
 
@@ -132,9 +137,11 @@ func box(t *testing.T, c *client, id, mode string) string {
 	if a := c.do("POST", "/v1/connectors", body, form); a.status != 201 && a.status != 200 {
 		t.Fatalf("%s", a.body)
 	}
-	c.do("POST", "/v1/connections", object{"connectorName": "box", "connectionId": id, "mode": mode, "settings": object{"ask": []any{}}}).want(201)
+	c.do("POST", "/v1/connections",
+		object{"connectorName": "box", "connectionId": id, "mode": mode, "settings": object{"ask": []any{}}}).want(201)
 	t.Cleanup(func() {
-		if err := theStore().DeleteConnection(t.Context(), store.ConnectionID(id), true); err != nil && t.Context().Err() == nil {
+		if err := theStore().DeleteConnection(t.Context(), store.ConnectionID(id), true); err != nil &&
+			t.Context().Err() == nil {
 			t.Error(err)
 		}
 	})
@@ -146,22 +153,28 @@ func TestConnections(t *testing.T) {
 	c := served(t)
 	at := box(t, c, "conn", "live")
 	conn := c.do("GET", at, nil).want(200)
-	if conn.member("ready") != false || fmt.Sprint(conn.member("notReady")) == "[]" || conn.member("grant") != nil || conn.text("mode") != "live" {
+	if conn.member("ready") != false || fmt.Sprint(conn.member("notReady")) == "[]" || conn.member("grant") != nil ||
+		conn.text("mode") != "live" {
 		t.Errorf("%s", conn.body)
 	}
 	c.do("POST", "/v1/runs", workflow("conn")).want(409, "connection_not_ready")
-	for body, status := range map[string]int{`{"connectorName":"nobody"}`: 404, `{"connectorName":"box","connectionId":"conn"}`: 409,
-		`{"connectorName":"box","connectionId":"No"}`: 400, `{"connectorName":"box","connectionId":"conformance-x"}`: 400,
+	for body, status := range map[string]int{`{"connectorName":"nobody"}`: 404,
+		`{"connectorName":"box","connectionId":"conn"}`: 409,
+		`{"connectorName":"box","connectionId":"No"}`:   400, `{"connectorName":"box","connectionId":"conformance-x"}`: 400,
 		`{"connectorName":"conformance-noop"}`: 400, `{"connectorName":"box","connectionId":"b","mode":"odd"}`: 400,
-		`{"connectorName":"box","connectionId":"b","settings":{"pause_ms":"SECRET"}}`: 400, `{"connectorName":"box","connectionId":"b","settings":[]}`: 400} {
+		`{"connectorName":"box","connectionId":"b","settings":{"pause_ms":"SECRET"}}`: 400,
+		`{"connectorName":"box","connectionId":"b","settings":[]}`:                    400} {
 		if a := c.do("POST", "/v1/connections", body); a.status != status || strings.Contains(string(a.body), "SECRET") {
 			t.Errorf("%s: %d %s", body, a.status, a.body)
 		}
 	}
 	revision := int(conn.number("revision"))
-	c.do("PATCH", at, object{"displayName": "Mine"}, header("If-Match", fmt.Sprintf(`"%d"`, revision+7))).want(412, "precondition_failed")
+	c.do("PATCH", at, object{"displayName": "Mine"}, header("If-Match", fmt.Sprintf(`"%d"`, revision+7))).want(412,
+		"precondition_failed")
 	c.do("PATCH", at, object{"displayName": "Mine"}, header("If-Match", "7")).want(400, "validation_error")
-	if a := c.do("PATCH", at, object{"displayName": "Mine"}, header("If-Match", fmt.Sprintf(`"%d"`, revision))).want(200); a.text("displayName") != "Mine" || a.number("revision") <= float64(revision) {
+	if a := c.do("PATCH", at, object{"displayName": "Mine"},
+		header("If-Match", fmt.Sprintf(`"%d"`, revision))).want(200); a.text("displayName") != "Mine" ||
+		a.number("revision") <= float64(revision) {
 		t.Errorf("%s", a.body)
 	}
 	// A secret is written and never read.
@@ -169,23 +182,29 @@ func TestConnections(t *testing.T) {
 	c.do("PUT", at+"/secrets/nobody", object{"value": "hunter2-hunter2"}).want(400, "validation_error")
 	c.do("PUT", at+"/secrets/token", object{"value": ""}).want(400, "validation_error")
 	c.do("PUT", at+"/secrets/token", object{"value": strings.Repeat("hunter2", 10_000)}).want(400, "validation_error")
-	if a := c.do("GET", at+"/secrets", nil).want(200); a.member("data", 0, "set") != true || a.text("data", 0, "delivery") != "sealed" {
+	if a := c.do("GET", at+"/secrets", nil).want(200); a.member("data", 0, "set") != true ||
+		a.text("data", 0, "delivery") != "sealed" {
 		t.Errorf("%s", a.body)
 	}
 	g := c.do("GET", at+"/grants", nil).want(200)
-	if g.text("requested", "bindings", "network", "hosts", 0) != "api.example.org" || g.text("requested", "streams", 0, "name") != "answers" {
+	if g.text("requested", "bindings", "network", "hosts", 0) != "api.example.org" ||
+		g.text("requested", "streams", 0, "name") != "answers" {
 		t.Errorf("%s", g.body)
 	}
-	for _, wrong := range []string{`{}`, `{"scope":null}`, `{"scope":null,"accessMode":"forever"}`, `{"scope":{"streams":[{"name":"none"}]},"accessMode":"continuous"}`,
-		`{"scope":{"streams":[{"name":"answers","fields":["none"]}]},"accessMode":"continuous"}`, `{"scope":{"streams":[{"name":"*"},{"name":"answers"}]},"accessMode":"continuous"}`,
+	for _, wrong := range []string{`{}`, `{"scope":null}`, `{"scope":null,"accessMode":"forever"}`,
+		`{"scope":{"streams":[{"name":"none"}]},"accessMode":"continuous"}`,
+		`{"scope":{"streams":[{"name":"answers","fields":["none"]}]},"accessMode":"continuous"}`,
+		`{"scope":{"streams":[{"name":"*"},{"name":"answers"}]},"accessMode":"continuous"}`,
 		`{"scope":null,"accessMode":"continuous","expiresAt":"2001-01-01T00:00:00Z"}`} {
 		c.do("POST", at+"/grants", wrong).want(400, "validation_error")
 	}
-	c.do("PUT", at+"/bindings", `{"filesystem":{"mounts":[{"name":"in","hostPath":"/tmp","mode":"ro"}]}}`).want(422, "binding_not_requested")
+	c.do("PUT", at+"/bindings", `{"filesystem":{"mounts":[{"name":"in","hostPath":"/tmp","mode":"ro"}]}}`).want(422,
+		"binding_not_requested")
 	c.do("PUT", at+"/bindings", `{"network":{"hosts":["evil.example"]}}`).want(422, "binding_not_requested")
 	c.do("PUT", at+"/bindings", `{"network":{"hosts":["api.example.org"]},"interactive":true}`).want(200)
 	granted := c.do("POST", at+"/grants", `{"scope":{"streams":[{"name":"*"}]},"accessMode":"continuous"}`).want(201)
-	if granted.text("status") != "active" || !strings.HasPrefix(granted.text("approvedBy"), "key:") || strings.Contains(string(granted.body), `"*"`) {
+	if granted.text("status") != "active" || !strings.HasPrefix(granted.text("approvedBy"), "key:") ||
+		strings.Contains(string(granted.body), `"*"`) {
 		t.Errorf("%s", granted.body)
 	}
 	if conn = c.do("GET", at, nil).want(200); conn.member("ready") != true {
@@ -195,7 +214,8 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	// By its own name and by the connector's; one at a time.
-	c.do("POST", "/v1/runs", `{"workflowId":"conn","inputs":{"scope":{"streams":[{"name":"none"}]}}}`).want(400, "validation_error")
+	c.do("POST", "/v1/runs", `{"workflowId":"conn","inputs":{"scope":{"streams":[{"name":"none"}]}}}`).want(400,
+		"validation_error")
 	run := c.start(workflow("box"))
 	if s := c.ended(run); s.text("status") != "completed" || s.text("sluice", "connectionId") != "conn" {
 		t.Errorf("%s", s.body)
@@ -213,18 +233,21 @@ func TestConnections(t *testing.T) {
 	}
 	c.do("DELETE", at, nil).want(409, "run_already_active")
 	c.do("DELETE", at+"/state", nil).want(409, "run_already_active")
-	c.do("POST", "/v1/runs/"+run+"/interrupts/"+snap.text("currentNodeId"), `{"resumeValue":{"answers":{"code":"918273"}}}`).want(200)
+	c.do("POST", "/v1/runs/"+run+"/interrupts/"+snap.text("currentNodeId"),
+		`{"resumeValue":{"answers":{"code":"918273"}}}`).want(200)
 	if s := c.ended(run); s.text("status") != "completed" {
 		t.Errorf("%s", s.body)
 	}
-	if p := c.do("GET", "/v1/runs/"+run+"/events/poll", nil).want(200).checkEvents(); strings.Contains(string(p.body), "918273") || !strings.Contains(string(p.body), "[REDACTED]") {
+	if p := c.do("GET", "/v1/runs/"+run+"/events/poll", nil).want(200).checkEvents(); strings.Contains(string(p.body),
+		"918273") || !strings.Contains(string(p.body), "[REDACTED]") {
 		t.Errorf("%s", p.body)
 	}
 	// What the run collected.
 	if a := c.do("GET", at+"/streams/answers/records", nil).want(200); len(a.list("data")) == 0 {
 		t.Errorf("%s", a.body)
 	}
-	if a := c.do("GET", at+"/state", nil).want(200); a.text("connectionId") != "conn" || a.header.Get("Cache-Control") != "no-store" {
+	if a := c.do("GET", at+"/state", nil).want(200); a.text("connectionId") != "conn" ||
+		a.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s", a.body)
 	}
 	c.do("DELETE", at+"/state?stream=answers", nil).want(204)
@@ -242,12 +265,14 @@ func TestConnections(t *testing.T) {
 
 	// All of it is written down, and the secret is nowhere.
 	log := c.do("GET", "/v1/audit?limit=500", nil).want(200)
-	for _, action := range []string{"connection.created", "connection.changed", "secret.set", "secret.removed", "grant.approved", "grant.revoked", "interaction.answered", "state.reset"} {
+	for _, action := range []string{"connection.created", "connection.changed", "secret.set", "secret.removed",
+		"grant.approved", "grant.revoked", "interaction.answered", "state.reset"} {
 		if !strings.Contains(string(log.body), `"action":"`+action+`"`) {
 			t.Errorf("%s is not written down", action)
 		}
 	}
-	for _, path := range []string{at, at + "/secrets", at + "/grants", "/v1/audit?limit=500", "/v1/runs/" + run, "/v1/connectors/box"} {
+	for _, path := range []string{at, at + "/secrets", at + "/grants", "/v1/audit?limit=500", "/v1/runs/" + run,
+		"/v1/connectors/box"} {
 		if a := c.do("GET", path, nil).want(200); strings.Contains(string(a.body), "hunter2") {
 			t.Errorf("%s shows the secret", path)
 		}
@@ -278,10 +303,14 @@ func TestSchedules(t *testing.T) {
 	c := served(t)
 	at := box(t, c, "sched", "live") + "/schedule"
 	c.do("GET", at, nil).want(404, "not_found")
-	for body, field := range map[string]string{`{}`: "", `{"cron":"x"}`: "cron", `{"intervalSeconds":0}`: "intervalSeconds", `{"cron":"* * * * *","intervalSeconds":60}`: "",
-		`{"cron":"0 0 * * *","timezone":"Mars/Base"}`: "timezone", `{"intervalSeconds":3600,"jitterSeconds":-1}`: "jitterSeconds", `{"intervalSeconds":3600,"maxRetries":-1}`: "maxRetries"} {
+	for body, field := range map[string]string{`{}`: "", `{"cron":"x"}`: "cron",
+		`{"intervalSeconds":0}`: "intervalSeconds", `{"cron":"* * * * *","intervalSeconds":60}`: "",
+		`{"cron":"0 0 * * *","timezone":"Mars/Base"}`: "timezone",
+		`{"intervalSeconds":3600,"jitterSeconds":-1}`: "jitterSeconds",
+		`{"intervalSeconds":3600,"maxRetries":-1}`:    "maxRetries"} {
 		a := c.do("PUT", at, body).want(400, "validation_error")
-		if a.text("details", "code") != "schedule_invalid" || !strings.Contains(string(a.body), field) || strings.Contains(string(a.body), "Mars") {
+		if a.text("details", "code") != "schedule_invalid" || !strings.Contains(string(a.body), field) ||
+			strings.Contains(string(a.body), "Mars") {
 			t.Errorf("%s: %s", body, a.body)
 		}
 	}
@@ -320,7 +349,8 @@ func TestKeys(t *testing.T) {
 	c := served(t)
 	for body, want := range map[string]string{
 		`{}`: "400 validation_error", `{"name":"k","scopes":["runs:fly"],"mode":"live"}`: "400 validation_error",
-		`{"name":"k","scopes":["runs:read"],"mode":"odd"}`: "400 validation_error", `{"name":"k","scopes":[],"mode":"live"}`: "400 validation_error",
+		`{"name":"k","scopes":["runs:read"],"mode":"odd"}`:                                     "400 validation_error",
+		`{"name":"k","scopes":[],"mode":"live"}`:                                               "400 validation_error",
 		`{"name":"k","scopes":["runs:read"],"mode":"live","expiresAt":"2001-01-01T00:00:00Z"}`: "400 validation_error",
 	} {
 		a := c.do("POST", "/v1/api-keys", body)
@@ -334,12 +364,15 @@ func TestKeys(t *testing.T) {
 	if !strings.HasPrefix(secret, "slk_live_") || a.header.Get("Location") != "/v1/api-keys/"+id {
 		t.Fatalf("%v %s", a.header, a.body)
 	}
-	if again := c.do("POST", "/v1/api-keys", body, once("key")).want(201); again.text("key") != secret || again.header.Get("openwop-Idempotent-Replay") != "true" {
+	if again := c.do("POST", "/v1/api-keys", body, once("key")).want(201); again.text("key") != secret ||
+		again.header.Get("openwop-Idempotent-Replay") != "true" {
 		t.Errorf("%s", again.body)
 	}
 	k := c.as(secret)
 	k.do("GET", "/v1/runs", nil).want(200)
-	if a := k.do("POST", "/v1/api-keys", object{"name": "more", "scopes": []string{"runs:read", "records:read"}, "mode": "live"}).want(403, "forbidden"); a.text("details", "scopeRequired") != "records:read" {
+	if a := k.do("POST", "/v1/api-keys",
+		object{"name": "more", "scopes": []string{"runs:read", "records:read"}, "mode": "live"}).want(403,
+		"forbidden"); a.text("details", "scopeRequired") != "records:read" {
 		t.Errorf("%s", a.body)
 	}
 	list := c.do("GET", "/v1/api-keys?limit=500", nil).want(200)
@@ -353,8 +386,10 @@ func TestKeys(t *testing.T) {
 	c.do("DELETE", "/v1/api-keys/key_none", nil).want(404)
 	k.do("GET", "/v1/runs", nil).want(401, "key_revoked")
 	soon := &answer{}
-	for life := 300 * time.Millisecond; soon.status != 201 && life < time.Minute; life *= 2 { // a time that is over on arrival is refused
-		soon = c.do("POST", "/v1/api-keys", object{"name": "short", "scopes": []string{"runs:read"}, "mode": "test", "expiresAt": time.Now().Add(life)})
+	// a time that is over on arrival is refused
+	for life := 300 * time.Millisecond; soon.status != 201 && life < time.Minute; life *= 2 {
+		soon = c.do("POST", "/v1/api-keys",
+			object{"name": "short", "scopes": []string{"runs:read"}, "mode": "test", "expiresAt": time.Now().Add(life)})
 	}
 	soon.want(201)
 	eventually(t, "the key expires", func() bool {
@@ -373,13 +408,15 @@ func TestSystem(t *testing.T) {
 	if a := c.do("GET", "/v1/system", nil).want(200); a.text("sandbox", "engine") == "" || a.member("limits") == nil {
 		t.Errorf("%s", a.body)
 	}
-	if a := c.as("").do("GET", "/readyz", nil).want(200); a.text("status") != "ok" || a.text("checks", "store") != "ok" || a.text("checks", "scheduler") != "ok" {
+	if a := c.as("").do("GET", "/readyz", nil).want(200); a.text("status") != "ok" || a.text("checks", "store") != "ok" ||
+		a.text("checks", "scheduler") != "ok" {
 		t.Errorf("%s", a.body)
 	}
 	c.as("").do("GET", "/metrics", nil).want(401, "unauthenticated")
 	// One metric of each part that the daemon has to ask.
 	if a := c.do("GET", "/metrics", nil).want(200); !bytes.Contains(a.body, []byte("\nsluice_runs_open{")) ||
-		!bytes.Contains(a.body, []byte("\nsluice_workers{")) || !bytes.Contains(a.body, []byte("\nsluice_store_free_bytes ")) {
+		!bytes.Contains(a.body, []byte("\nsluice_workers{")) ||
+		!bytes.Contains(a.body, []byte("\nsluice_store_free_bytes ")) {
 		t.Errorf("%.200s", a.body)
 	}
 	first := c.do("GET", "/v1/audit?limit=2", nil).want(200)
@@ -396,8 +433,10 @@ func TestSystem(t *testing.T) {
 
 func TestWebhooks(t *testing.T) {
 	c := served(t)
-	for _, body := range []string{`{}`, `{"url":"https://x.example/h"}`, `{"url":"https://x.example/h","events":[]}`, `{"url":"https://x.example/h","events":["run.flew"]}`,
-		`{"url":"ftp://x.example","events":["run.*"]}`, `{"url":"http://x.example","events":["run.*"]}`, `{"url":"https://u:p@x.example","events":["run.*"]}`, `{"url":"https://169.254.169.254/","events":["run.*"]}`} {
+	for _, body := range []string{`{}`, `{"url":"https://x.example/h"}`, `{"url":"https://x.example/h","events":[]}`,
+		`{"url":"https://x.example/h","events":["run.flew"]}`,
+		`{"url":"ftp://x.example","events":["run.*"]}`, `{"url":"http://x.example","events":["run.*"]}`,
+		`{"url":"https://u:p@x.example","events":["run.*"]}`, `{"url":"https://169.254.169.254/","events":["run.*"]}`} {
 		c.do("POST", "/v1/webhooks", body).want(400, "validation_error")
 	}
 	body := object{"url": "http://127.0.0.1:1/hook", "events": []string{"run.completed"}, "tags": []string{"never"}}
@@ -409,7 +448,8 @@ func TestWebhooks(t *testing.T) {
 	c.do("POST", "/v1/webhooks", body, once("hook")).want(201)
 	one := c.do("GET", "/v1/webhooks/"+id, nil).want(200)
 	list := c.do("GET", "/v1/webhooks", nil).want(200)
-	if one.text("status") != "active" || len(list.list("data")) != 1 || strings.Contains(string(one.body)+string(list.body), secret) {
+	if one.text("status") != "active" || len(list.list("data")) != 1 ||
+		strings.Contains(string(one.body)+string(list.body), secret) {
 		t.Errorf("%s %s", one.body, list.body)
 	}
 	c.do("DELETE", "/v1/webhooks/"+id, nil).want(204)
@@ -435,7 +475,8 @@ func TestWebhookDeliveries(t *testing.T) {
 		_, _ = w.Write([]byte("the-private-page"))
 	}))
 	defer at.Close()
-	made := c.do("POST", "/v1/webhooks", object{"url": at.URL, "events": []string{"run.completed"}, "tags": []string{"never"}}).want(201)
+	made := c.do("POST", "/v1/webhooks",
+		object{"url": at.URL, "events": []string{"run.completed"}, "tags": []string{"never"}}).want(201)
 	one := "/v1/webhooks/" + made.text("webhookId")
 	defer func() { c.do("DELETE", one, nil).want(204) }()
 
@@ -478,12 +519,15 @@ func TestWebhookDeliveries(t *testing.T) {
 	if len(log.list("data")) != 3 || len(page.list("data")) != 2 || len(rest.list("data")) != 1 {
 		t.Errorf("%s %s %s", log.body, page.body, rest.body)
 	}
-	everything := string(log.body) + string(shown.body) + string(again.body) + string(c.do("GET", "/v1/webhooks", nil).want(200).body)
-	if strings.Contains(everything, "private-page") || strings.Contains(everything, made.text("secret")) || strings.Contains(everything, rotated.text("secret")) {
+	everything := string(log.body) + string(shown.body) + string(again.body) +
+		string(c.do("GET", "/v1/webhooks", nil).want(200).body)
+	if strings.Contains(everything, "private-page") || strings.Contains(everything, made.text("secret")) ||
+		strings.Contains(everything, rotated.text("secret")) {
 		t.Error(everything)
 	}
 	for action, want := range map[string]int{"webhook.tested": 2, "webhook.redelivered": 1, "webhook.rotated": 1} {
-		if log := c.do("GET", "/v1/audit?action="+action+"&target="+made.text("webhookId"), nil).want(200); len(log.list("data")) != want {
+		if log := c.do("GET", "/v1/audit?action="+action+"&target="+made.text("webhookId"),
+			nil).want(200); len(log.list("data")) != want {
 			t.Errorf("%s: %s", action, log.body)
 		}
 	}
@@ -502,7 +546,8 @@ func TestBackupsAtTheSocket(t *testing.T) {
 	s.do("POST", "/v1/backups", "{}").want(400, "validation_error") // for nobody
 	a := s.do("POST", "/v1/backups", object{"out": file, "plain": true}).want(201)
 	fi, err := os.Stat(file)
-	if err != nil || fi.Mode().Perm() != 0o600 || a.text("file") != file || a.number("size") != float64(fi.Size()) || a.member("verified") != true {
+	if err != nil || fi.Mode().Perm() != 0o600 || a.text("file") != file || a.number("size") != float64(fi.Size()) ||
+		a.member("verified") != true {
 		t.Errorf("%s %v", a.body, err)
 	}
 	s.do("POST", "/v1/backups", object{"out": file, "plain": true}).want(400, "validation_error")
@@ -516,14 +561,16 @@ func TestRecordingAndTimeline(t *testing.T) {
 	c.do("PUT", at+"/bindings", `{"network":{"hosts":["api.example.org"]},"interactive":true}`).want(200)
 	c.do("POST", at+"/grants", `{"scope":null,"accessMode":"continuous"}`).want(201)
 	s := atSocket(t)
-	run := s.do("POST", "/v1/runs", object{"workflowId": "recorded", "given": object{"record": true}}).want(201).text("runId")
+	run := s.do("POST", "/v1/runs",
+		object{"workflowId": "recorded", "given": object{"record": true}}).want(201).text("runId")
 	if end := c.ended(run); end.text("status") != "completed" {
 		t.Fatalf("%s", end.body)
 	}
 	path := "/v1/runs/" + run + "/recording"
 	eventually(t, "the recording", func() bool {
 		a := s.do("GET", path, nil)
-		return a.status == 200 && strings.Contains(a.text("text"), `"connector_id"`) && !strings.Contains(string(a.body), "hunter2")
+		return a.status == 200 && strings.Contains(a.text("text"), `"connector_id"`) &&
+			!strings.Contains(string(a.body), "hunter2")
 	})
 	s.do("GET", path, nil).want(404, "not_found")
 

@@ -33,7 +33,8 @@ func openAPI(routes []route, version string) ([]byte, error) {
 		"components": map[string]any{
 			"schemas": named.named,
 			"securitySchemes": map[string]any{
-				"ApiKeyAuth": map[string]any{"type": "http", "scheme": "bearer", "description": "An API key: slk_live_… or slk_test_…"},
+				"ApiKeyAuth": map[string]any{"type": "http", "scheme": "bearer",
+					"description": "An API key: slk_live_… or slk_test_…"},
 			},
 			"responses": map[string]any{"Error": map[string]any{
 				"description": "A refusal.",

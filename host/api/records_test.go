@@ -55,7 +55,8 @@ var runs int
 func collect(t *testing.T, id store.ConnectionID, stream store.Stream, changes ...change) {
 	t.Helper()
 	runs++
-	row := store.Run{ID: store.RunID(fmt.Sprintf("run_%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), runs)), ConnectionID: id, Status: "active", StartedAt: time.Now(), TriggerKind: "manual"}
+	row := store.Run{ID: store.RunID(fmt.Sprintf("run_%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), runs)),
+		ConnectionID: id, Status: "active", StartedAt: time.Now(), TriggerKind: "manual"}
 	lease, err := theStore().Acquire(t.Context(), row, shared.d.Host.ID, shared.d.Host.Epoch, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -66,12 +67,15 @@ func collect(t *testing.T, id store.ConnectionID, stream store.Stream, changes .
 		if c.data == "" {
 			op = store.Delete
 		}
-		batch.Append(store.Change{Op: op, Compound: c.compound, Key: []byte(c.key), Data: []byte(c.data), EmittedAt: int64(len(changes)-i) * 1e6})
+		batch.Append(store.Change{Op: op, Compound: c.compound, Key: []byte(c.key), Data: []byte(c.data),
+			EmittedAt: int64(len(changes)-i) * 1e6})
 	}
 	now := time.Now()
 	row.Status, row.FinishedAt = "succeeded", &now
-	receipt, err := theStore().Submit(t.Context(), &store.Commit{Lease: lease, Batches: []*store.Batch{batch}, Run: &row, End: true,
-		Events: []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", OccurredAt: now, RunID: row.ID, ConnectionID: id, Data: json.RawMessage(`{}`)}}})
+	receipt, err := theStore().Submit(t.Context(),
+		&store.Commit{Lease: lease, Batches: []*store.Batch{batch}, Run: &row, End: true,
+			Events: []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", OccurredAt: now, RunID: row.ID,
+				ConnectionID: id, Data: json.RawMessage(`{}`)}}})
 	if err == nil {
 		_, err = receipt.Result()
 	}
@@ -81,7 +85,9 @@ func collect(t *testing.T, id store.ConnectionID, stream store.Stream, changes .
 }
 
 func mail(n int) change {
-	return change{key: fmt.Sprintf("m%02d", n), data: fmt.Sprintf(`{"id":"m%02d","subject":"=s%d","seq":%d,"sent":"2026-01-%02dT00:00:00Z","to":["a@x"],"extra":%d}`, n, n, n, n, n)}
+	return change{key: fmt.Sprintf("m%02d", n),
+		data: fmt.Sprintf(`{"id":"m%02d","subject":"=s%d","seq":%d,"sent":"2026-01-%02dT00:00:00Z","to":["a@x"],"extra":%d}`,
+			n, n, n, n, n)}
 }
 
 func mails(from, to int) (out []change) {
@@ -109,7 +115,8 @@ func TestStreams(t *testing.T) {
 	a := c.do("GET", "/v1/connections/streams/streams", nil).want(200)
 	var got []string
 	for i := range a.list("data") {
-		got = append(got, fmt.Sprint(a.text("data", i, "stream"), a.number("data", i, "records"), a.number("data", i, "deleted"),
+		got = append(got, fmt.Sprint(a.text("data", i, "stream"), a.number("data", i, "records"),
+			a.number("data", i, "deleted"),
 			a.number("data", i, "lastVersion"), a.member("data", i, "primaryKey"), a.member("data", i, "filterable")))
 	}
 	want := "mails2 1 4 [id] [id seq sent]|pairs0 0 0 [a b] [a b]|old1 0 1 [] []"
@@ -156,11 +163,13 @@ func TestRecordQuery(t *testing.T) {
 		}
 	}
 	for q, code := range map[string]string{
-		"filter=subject:eq:x": "unsupported_filter", "filter=:eq:x": "unsupported_filter", "filter=seq:like:1": "validation_error",
-		"filter=seq": "unsupported_filter", "filter=seq:exists:1": "validation_error", "filter=seq:in:" + strings.Repeat("1,", 101): "validation_error",
-		"limit=0": "validation_error", "limit=1001": "validation_error", "order=size": "validation_error", "from=yesterday": "validation_error",
-		"includeDeleted=1": "validation_error", "changesSince=x": "validation_error", "cursor=x": "invalid_cursor",
-		"changesSince=&filter=seq:eq:1": "validation_error", "changesSince=&order=key": "validation_error", "changesSince=&until=2026-01-01T00:00:00Z": "validation_error",
+		"filter=subject:eq:x": "unsupported_filter", "filter=:eq:x": "unsupported_filter",
+		"filter=seq:like:1": "validation_error", "filter=seq": "unsupported_filter",
+		"filter=seq:exists:1": "validation_error", "filter=seq:in:" + strings.Repeat("1,", 101): "validation_error",
+		"limit=0": "validation_error", "limit=1001": "validation_error", "order=size": "validation_error",
+		"from=yesterday": "validation_error", "includeDeleted=1": "validation_error", "changesSince=x": "validation_error",
+		"cursor=x": "invalid_cursor", "changesSince=&filter=seq:eq:1": "validation_error",
+		"changesSince=&order=key": "validation_error", "changesSince=&until=2026-01-01T00:00:00Z": "validation_error",
 		"key=": "validation_error", "key=%FF": "validation_error", "key=" + strings.Repeat("k", 2000): "validation_error",
 		strings.Repeat("key=k&", 101): "validation_error", strings.Repeat("filter=seq:eq:1&", 21): "validation_error",
 		"changesSince=99999": "validation_error",
@@ -174,7 +183,8 @@ func TestRecordQuery(t *testing.T) {
 			t.Errorf("%s: %s", q, a.body)
 		}
 	}
-	c.do("GET", "/v1/connections/query/streams/pairs/records?from=2026-01-01T00:00:00Z", nil).want(400, "unsupported_filter")
+	c.do("GET", "/v1/connections/query/streams/pairs/records?from=2026-01-01T00:00:00Z", nil).want(400,
+		"unsupported_filter")
 }
 
 // Pages neither repeat nor skip, in every order; a cursor is good for its own
@@ -183,7 +193,8 @@ func TestRecordPages(t *testing.T) {
 	c := served(t)
 	id := connection(t, "pages", "live")
 	collect(t, id, "mails", mails(1, 25)...)
-	for _, q := range []string{"", "order=-version", "order=key", "order=-key", "order=time", "order=-time", "filter=seq:gt:0", "changesSince=",
+	for _, q := range []string{"", "order=-version", "order=key", "order=-key", "order=time", "order=-time",
+		"filter=seq:gt:0", "changesSince=",
 		"key=m01&key=m02&key=m03&key=m04&key=m05&key=m06&key=m07&key=m08"} {
 		at := "/v1/connections/pages/streams/mails/records?limit=7&" + q
 		seen, cursor := []string{}, ""
@@ -306,7 +317,8 @@ func TestRecordByKey(t *testing.T) {
 			t.Errorf("%s: %s", k, a.body)
 		}
 	}
-	if a := c.do("GET", "/v1/connections/bykey/streams/pairs/records?key="+url.QueryEscape(`["a/b", "c"]`), nil).want(200); len(a.list("data")) != 1 {
+	if a := c.do("GET", "/v1/connections/bykey/streams/pairs/records?key="+url.QueryEscape(`["a/b", "c"]`),
+		nil).want(200); len(a.list("data")) != 1 {
 		t.Errorf("%s", a.body)
 	}
 	for _, path := range []string{"none", "a/b", "%00", "a%252Fb"} {
@@ -333,11 +345,13 @@ func TestRecordsOfOthers(t *testing.T) {
 	collect(t, id, "mails", mail(1))
 	other := c.as(key(t, access.NewKey{Scopes: all, ConnectionIDs: []store.ConnectionID{"theirs"}}))
 	for _, path := range []string{"", "/mails/records", "/mails/records/m01", "/mails/export"} {
-		a, b := other.do("GET", "/v1/connections/mine/streams"+path, nil).want(404), other.do("GET", "/v1/connections/none/streams"+path, nil).want(404)
+		a, b := other.do("GET", "/v1/connections/mine/streams"+path, nil).want(404),
+			other.do("GET", "/v1/connections/none/streams"+path, nil).want(404)
 		if a.text("message") != b.text("message") {
 			t.Errorf("%s: %s, %s", path, a.body, b.body)
 		}
-		c.as(key(t, access.NewKey{Scopes: all, Mode: access.Test})).do("GET", "/v1/connections/mine/streams"+path, nil).want(403, "forbidden")
+		c.as(key(t, access.NewKey{Scopes: all, Mode: access.Test})).do("GET", "/v1/connections/mine/streams"+path,
+			nil).want(403, "forbidden")
 	}
 	other.do("GET", "/v1/connections/theirs/streams/mails/records", nil).want(200)
 }

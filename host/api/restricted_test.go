@@ -20,7 +20,8 @@ func asks(t *testing.T, id, mode string) store.ConnectionID {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	c := store.Connection{ID: store.ConnectionID(id), ConnectorID: store.ConnectorID(x.ConnectorID), Mode: mode, Enabled: true,
+	c := store.Connection{ID: store.ConnectionID(id), ConnectorID: store.ConnectorID(x.ConnectorID),
+		Mode: mode, Enabled: true,
 		Manifest: x.Manifest, Digest: store.Digest(x.ModuleDigest), CreatedAt: now, UpdatedAt: now}
 	if err := theStore().PutConnection(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -38,19 +39,21 @@ func asks(t *testing.T, id, mode string) store.ConnectionID {
 // connections of its connector.
 func TestWhole(t *testing.T) {
 	c := served(t)
-	want := []string{"DELETE /v1/connectors/:connectorName", "DELETE /v1/webhooks/:webhookId", "GET /v1/audit", "GET /v1/hosts", "GET /v1/hosts/admitted", "GET /v1/hosts/lost", "GET /v1/publishers",
+	want := []string{"DELETE /v1/connectors/:connectorName", "DELETE /v1/webhooks/:webhookId", "GET /v1/audit",
+		"GET /v1/hosts", "GET /v1/hosts/admitted", "GET /v1/hosts/lost", "GET /v1/publishers",
 		"GET /v1/runs/:runId/recording", "GET /v1/webhooks",
-		"GET /v1/webhooks/:webhookId", "GET /v1/webhooks/:webhookId/deliveries", "POST /v1/authorizations", "POST /v1/connections:grant",
-		"POST /v1/connectors", "POST /v1/webhooks",
-		"POST /v1/webhooks/:webhookId/deliveries/:deliveryId:redeliver", "POST /v1/webhooks/:webhookId:rotate", "POST /v1/webhooks/:webhookId:test",
-		"PUT /v1/connectors/:connectorName/default"}
+		"GET /v1/webhooks/:webhookId", "GET /v1/webhooks/:webhookId/deliveries", "POST /v1/authorizations",
+		"POST /v1/connections:grant", "POST /v1/connectors", "POST /v1/webhooks",
+		"POST /v1/webhooks/:webhookId/deliveries/:deliveryId:redeliver", "POST /v1/webhooks/:webhookId:rotate",
+		"POST /v1/webhooks/:webhookId:test", "PUT /v1/connectors/:connectorName/default"}
 	var whole []string
 	for _, r := range table(t) {
 		if !r.Whole {
 			continue
 		}
 		whole = append(whole, r.Method+" "+r.Template())
-		for _, n := range []access.NewKey{{Scopes: all, ConnectionIDs: []store.ConnectionID{"some"}}, {Scopes: all, Mode: access.Test}} {
+		for _, n := range []access.NewKey{{Scopes: all, ConnectionIDs: []store.ConnectionID{"some"}},
+			{Scopes: all, Mode: access.Test}} {
 			var body any
 			if writes(r) {
 				body = "{}"
@@ -76,7 +79,8 @@ func TestSight(t *testing.T) {
 	}
 	some := c.as(key(t, access.NewKey{Scopes: all, ConnectionIDs: []store.ConnectionID{seen}}))
 	test := c.as(key(t, access.NewKey{Scopes: all, Mode: access.Test}))
-	for _, path := range []string{"/v1/connections", "/v1/connectors", "/v1/connectors/ask", "/v1/connectors/ask/versions", "/v1/runs?limit=500"} {
+	for _, path := range []string{"/v1/connections", "/v1/connectors", "/v1/connectors/ask", "/v1/connectors/ask/versions",
+		"/v1/runs?limit=500"} {
 		for own, who := range map[store.ConnectionID]*client{seen: some, tested: test} {
 			a := who.do("GET", path, nil).want(200)
 			for _, id := range []store.ConnectionID{seen, hidden, tested} {
@@ -95,7 +99,8 @@ func TestSight(t *testing.T) {
 func TestForeignAssistance(t *testing.T) {
 	c := served(t)
 	id := asks(t, "foreign-asks", "live")
-	row := store.Run{ID: "run_foreign-asks", ConnectionID: id, Status: "active", StartedAt: time.Now(), TriggerKind: "manual"}
+	row := store.Run{ID: "run_foreign-asks", ConnectionID: id, Status: "active", StartedAt: time.Now(),
+		TriggerKind: "manual"}
 	lease, err := theStore().Acquire(t.Context(), row, shared.d.Host.ID, shared.d.Host.Epoch, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +122,8 @@ func end(t *testing.T, lease store.Lease, row store.Run, events ...store.Event) 
 	t.Helper()
 	now := time.Now()
 	row.Status, row.FinishedAt = "succeeded", &now
-	events = append(events, store.Event{ID: "evt_00000000000000ff", Type: "run.completed", OccurredAt: now, RunID: row.ID, ConnectionID: row.ConnectionID, Data: json.RawMessage(`{}`)})
+	events = append(events, store.Event{ID: "evt_00000000000000ff", Type: "run.completed", OccurredAt: now, RunID: row.ID,
+		ConnectionID: row.ConnectionID, Data: json.RawMessage(`{}`)})
 	receipt, err := theStore().Submit(t.Context(), &store.Commit{Lease: lease, Run: &row, End: true, Events: events})
 	if err == nil {
 		_, err = receipt.Result()
@@ -149,7 +155,8 @@ func TestKeysOfOthers(t *testing.T) {
 		}
 	}
 	own, whole := id("own-one", access.NewKey{ConnectionIDs: []store.ConnectionID{"one"}}), id("of-all", access.NewKey{})
-	part, test := id("one-and-three", access.NewKey{ConnectionIDs: []store.ConnectionID{"one", "three"}}), id("for-tests", access.NewKey{Mode: access.Test})
+	part, test := id("one-and-three", access.NewKey{ConnectionIDs: []store.ConnectionID{"one", "three"}}),
+		id("for-tests", access.NewKey{Mode: access.Test})
 	listed := func(c *client) string {
 		var names []string
 		for cursor := ""; ; {
@@ -196,7 +203,8 @@ func TestSecretOfAnother(t *testing.T) {
 	if stolen.text("key") != "" || stolen.member("secretOmitted") != true || stolen.text("keyId") != first.text("keyId") {
 		t.Errorf("another got %s", stolen.body)
 	}
-	if again := c.do("POST", "/v1/api-keys", body, once("secret-of-another")).want(201); string(again.body) != string(first.body) {
+	if again := c.do("POST", "/v1/api-keys", body,
+		once("secret-of-another")).want(201); string(again.body) != string(first.body) {
 		t.Errorf("%s, then %s", first.body, again.body)
 	}
 }
@@ -205,7 +213,8 @@ func TestSecretOfAnother(t *testing.T) {
 func TestRequestBounds(t *testing.T) {
 	c := served(t)
 	big := `{"a":"` + strings.Repeat("x", 50_000) + `"}`
-	for _, body := range []string{`{"workflowId":"none","configurable":` + big + `}`, `{"workflowId":"none","metadata":` + big + `}`,
+	for _, body := range []string{`{"workflowId":"none","configurable":` + big + `}`,
+		`{"workflowId":"none","metadata":` + big + `}`,
 		`{"workflowId":"none","tags":["` + strings.Repeat("x", 257) + `"]}`} {
 		a := c.do("POST", "/v1/runs", body).want(400, "validation_error")
 		if strings.Contains(a.text("details", "fields", 0, "path"), "workflowId") {
@@ -215,8 +224,10 @@ func TestRequestBounds(t *testing.T) {
 	id := asks(t, "bounds", "live")
 	collect(t, id, "answers")
 	run := c.do("GET", "/v1/runs?connectionId=bounds", nil).text("data", 0, "runId")
-	for _, overlay := range []string{`{"configurable":` + big + `}`, `{"tags":["` + strings.Repeat("x", 257) + `"]}`, `{"tags":[""]}`} {
-		c.do("POST", "/v1/runs/"+run+":fork", `{"fromSeq":0,"mode":"branch","runOptionsOverlay":`+overlay+`}`).want(400, "validation_error")
+	for _, overlay := range []string{`{"configurable":` + big + `}`, `{"tags":["` + strings.Repeat("x", 257) +
+		`"]}`, `{"tags":[""]}`} {
+		c.do("POST", "/v1/runs/"+run+":fork", `{"fromSeq":0,"mode":"branch","runOptionsOverlay":`+overlay+
+			`}`).want(400, "validation_error")
 	}
 }
 
@@ -293,7 +304,8 @@ func TestForce(t *testing.T) {
 	}
 	media := header("Content-Type", "multipart/form-data; boundary=x")
 	installer := c.as(key(t, access.NewKey{Scopes: []access.Scope{access.ConnectorsManage}}))
-	if a := installer.do("POST", "/v1/connectors", form("true"), media).want(403, "forbidden"); a.text("details", "scopeRequired") != string(access.GrantsApprove) {
+	if a := installer.do("POST", "/v1/connectors", form("true"), media).want(403, "forbidden"); a.text("details",
+		"scopeRequired") != string(access.GrantsApprove) {
 		t.Errorf("%s", a.body)
 	}
 	installer.do("POST", "/v1/connectors", form("false"), media).want(422)

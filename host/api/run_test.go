@@ -45,11 +45,13 @@ func TestCreateRefused(t *testing.T) {
 			t.Errorf("%.80s: %s, want %s", body, a.body, field)
 		}
 	}
-	if a := c.do("POST", "/v1/runs", `{"workflowId":"conformance-noop","callbackUrl":"https://x.example"}`).want(400, "validation_error"); fmt.Sprint(a.member("details", "unsupported")) != "[callbackUrl]" {
+	if a := c.do("POST", "/v1/runs", `{"workflowId":"conformance-noop","callbackUrl":"https://x.example"}`).want(400,
+		"validation_error"); fmt.Sprint(a.member("details", "unsupported")) != "[callbackUrl]" {
 		t.Errorf("%s", a.body)
 	}
 	c.do("POST", "/v1/runs", `{"workflowId":"conformance-noop","tenantId":"other"}`).want(403, "forbidden")
-	c.do("POST", "/v1/runs", workflow("conformance-noop"), header("X-Force-Engine-Version", "1")).want(403, "force_engine_version_forbidden")
+	c.do("POST", "/v1/runs", workflow("conformance-noop"), header("X-Force-Engine-Version", "1")).want(403,
+		"force_engine_version_forbidden")
 	c.do("POST", "/v1/runs", workflow("conformance-noop"), header("X-Dedup", "maybe")).want(400, "validation_error")
 	c.do("POST", "/v1/runs", workflow("conformance-noop"), header("X-Dedup", "enforce")).want(400, "validation_error")
 	c.do("POST", "/v1/runs", workflow("ask")).want(409, "connection_not_ready") // installed, without a connection
@@ -61,7 +63,8 @@ func TestCreateRefused(t *testing.T) {
 // What the others of the conformance connectors do.
 func TestConformanceRuns(t *testing.T) {
 	c := served(t)
-	for id, inputs := range map[string]object{"conformance-noop": {"ignored": 1, "record": "no option of a run"}, "conformance-idempotent": {"nonce": "a"}, "conformance-delay": {"delayMs": 1}} {
+	for id, inputs := range map[string]object{"conformance-noop": {"ignored": 1, "record": "no option of a run"},
+		"conformance-idempotent": {"nonce": "a"}, "conformance-delay": {"delayMs": 1}} {
 		s := c.ended(c.start(object{"workflowId": id, "inputs": inputs, "tenantId": "default", "scopeId": "s"}))
 		if s.text("status") != "completed" || s.text("sluice", "result") != "succeeded" || s.text("completedAt") == "" {
 			t.Errorf("%s: %s", id, s.body)
@@ -69,14 +72,16 @@ func TestConformanceRuns(t *testing.T) {
 	}
 	run := c.start(workflow("conformance-failure"))
 	s := c.ended(run)
-	if s.text("status") != "failed" || s.text("error", "code") == "" || s.text("error", "message") == "" || s.text("sluice", "terminalReason") != s.text("error", "code") {
+	if s.text("status") != "failed" || s.text("error", "code") == "" || s.text("error", "message") == "" ||
+		s.text("sluice", "terminalReason") != s.text("error", "code") {
 		t.Errorf("%s", s.body)
 	}
 	p := c.do("GET", "/v1/runs/"+run+"/events/poll", nil).want(200).checkEvents()
 	if !strings.HasSuffix(p.types(), "node.failed run.failed") || p.text("terminalStatus") != "failed" {
 		t.Errorf("%s", p.body)
 	}
-	if trace := c.start(workflow("conformance-noop"), header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")); trace == "" {
+	if trace := c.start(workflow("conformance-noop"),
+		header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")); trace == "" {
 		t.Error("no run")
 	}
 }
@@ -89,17 +94,21 @@ func TestPause(t *testing.T) {
 	c.do("POST", at+":pause", `{"drainPolicy":"never"}`).want(400, "validation_error")
 	c.status(run, "running")
 	c.do("POST", at+":resume", nil).want(409, "conflict")
-	if a := c.do("POST", at+":pause", `{"drainPolicy":"immediate","reason":"lunch"}`).want(202); a.text("status") != "paused" || !milliseconds.MatchString(a.text("pausedAt")) {
+	if a := c.do("POST", at+":pause",
+		`{"drainPolicy":"immediate","reason":"lunch"}`).want(202); a.text("status") != "paused" ||
+		!milliseconds.MatchString(a.text("pausedAt")) {
 		t.Errorf("%s", a.body)
 	}
 	c.status(run, "paused")
 	if a := c.do("POST", at+":pause", nil).want(409, "conflict"); a.text("details", "runStatus") != "paused" {
 		t.Errorf("%s", a.body)
 	}
-	if a := c.do("POST", at+":fork", `{"fromSeq":0,"mode":"branch"}`).want(409, "conflict"); a.text("details", "runStatus") != "paused" {
+	if a := c.do("POST", at+":fork", `{"fromSeq":0,"mode":"branch"}`).want(409, "conflict"); a.text("details",
+		"runStatus") != "paused" {
 		t.Errorf("%s", a.body)
 	}
-	if a := c.do("POST", at+":resume", `{"reason":"back"}`).want(202); a.text("status") != "running" || !milliseconds.MatchString(a.text("resumedAt")) {
+	if a := c.do("POST", at+":resume", `{"reason":"back"}`).want(202); a.text("status") != "running" ||
+		!milliseconds.MatchString(a.text("resumedAt")) {
 		t.Errorf("%s", a.body)
 	}
 	c.status(run, "running")
@@ -123,7 +132,8 @@ func TestDedup(t *testing.T) {
 	body := object{"workflowId": "conformance-approval", "scopeId": "invoice-7"}
 	run := c.start(body, header("X-Dedup", "enforce"))
 	a := c.do("POST", "/v1/runs", body, header("X-Dedup", "enforce")).want(409, "run_already_active")
-	if a.text("details", "activeRunId") != run || a.text("details", "activeHost") != "cloud" || a.number("details", "retryAfter") < 1 ||
+	if a.text("details", "activeRunId") != run || a.text("details", "activeHost") != "cloud" ||
+		a.number("details", "retryAfter") < 1 ||
 		a.header.Get("Retry-After") != fmt.Sprint(a.number("details", "retryAfter")) {
 		t.Errorf("%v %s", a.header, a.body)
 	}
@@ -141,8 +151,9 @@ func TestFork(t *testing.T) {
 	last := c.ended(run).number("sluice", "lastSequence")
 	at := "/v1/runs/" + run + ":fork"
 	for body, want := range map[string]string{
-		`{}`: "400 validation_error", `{"fromSeq":-1,"mode":"branch"}`: "400 validation_error", `{"fromSeq":1.5,"mode":"branch"}`: "400 validation_error",
-		`{"fromSeq":"0","mode":"branch"}`: "400 validation_error", `{"fromSeq":0,"mode":"jump"}`: "400 validation_error",
+		`{}`: "400 validation_error", `{"fromSeq":-1,"mode":"branch"}`: "400 validation_error",
+		`{"fromSeq":1.5,"mode":"branch"}`: "400 validation_error", `{"fromSeq":"0","mode":"branch"}`: "400 validation_error",
+		`{"fromSeq":0,"mode":"jump"}`:                                      "400 validation_error",
 		`{"fromSeq":0,"mode":"replay","runOptionsOverlay":{"tags":["a"]}}`: "400 validation_error",
 		`{"fromSeq":0,"mode":"branch","runOptionsOverlay":{"tags":[""]}}`:  "400 validation_error",
 		`{"fromSeq":0,"mode":"branch","runOptionsOverlay":{"inputs":[]}}`:  "400 validation_error",
@@ -155,15 +166,19 @@ func TestFork(t *testing.T) {
 		}
 	}
 	c.do("POST", "/v1/runs/run_none:fork", `{"fromSeq":0,"mode":"branch"}`).want(404, "not_found")
-	a := c.do("POST", at, `{"fromSeq":0,"mode":"branch","runOptionsOverlay":{"tags":["branch"]}}`, once("fork"+run)).want(201)
-	if again := c.do("POST", at, `{"fromSeq":0,"mode":"branch","runOptionsOverlay":{"tags":["branch"]}}`, once("fork"+run)).want(201); string(again.body) != string(a.body) {
+	a := c.do("POST", at, `{"fromSeq":0,"mode":"branch","runOptionsOverlay":{"tags":["branch"]}}`,
+		once("fork"+run)).want(201)
+	if again := c.do("POST", at, `{"fromSeq":0,"mode":"branch","runOptionsOverlay":{"tags":["branch"]}}`,
+		once("fork"+run)).want(201); string(again.body) != string(a.body) {
 		t.Errorf("%s, then %s", a.body, again.body)
 	}
 	branch := a.text("runId")
-	if branch == run || a.text("sourceRunId") != run || a.text("mode") != "branch" || a.text("eventsUrl") != c.base+"/v1/runs/"+branch+"/events" || a.header.Get("Location") == "" {
+	if branch == run || a.text("sourceRunId") != run || a.text("mode") != "branch" ||
+		a.text("eventsUrl") != c.base+"/v1/runs/"+branch+"/events" || a.header.Get("Location") == "" {
 		t.Errorf("%s", a.body)
 	}
-	if s := c.ended(branch); s.text("status") != "completed" || s.text("sluice", "forkedFrom", "runId") != run && s.text("sluice", "forkedFrom", "run_id") != run {
+	if s := c.ended(branch); s.text("status") != "completed" || s.text("sluice", "forkedFrom", "runId") != run &&
+		s.text("sluice", "forkedFrom", "run_id") != run {
 		t.Errorf("%s", s.body)
 	}
 }
@@ -194,8 +209,10 @@ func TestListRuns(t *testing.T) {
 	if n != 3 {
 		t.Errorf("%d runs", n)
 	}
-	for q, want := range map[string]int{"&status=completed": 3, "&outcome=complete": 3, "&outcome=partial": 0, "&status=failed": 0, "&status=failed&status=completed": 3, "&triggerKind=scheduled": 0,
-		"&triggerKind=manual": 3, "&connectorName=conformance-noop": 3, "&connectorName=ask": 0, "&createdAfter=2000-01-01T00:00:00Z": 3, "&createdBefore=2000-01-01T00:00:00Z": 0} {
+	for q, want := range map[string]int{"&status=completed": 3, "&outcome=complete": 3, "&outcome=partial": 0,
+		"&status=failed": 0, "&status=failed&status=completed": 3, "&triggerKind=scheduled": 0,
+		"&triggerKind=manual": 3, "&connectorName=conformance-noop": 3, "&connectorName=ask": 0,
+		"&createdAfter=2000-01-01T00:00:00Z": 3, "&createdBefore=2000-01-01T00:00:00Z": 0} {
 		if a := c.do("GET", "/v1/runs?tag="+t.Name()+q, nil).want(200); len(a.list("data")) != want {
 			t.Errorf("%s: %d", q, len(a.list("data")))
 		}

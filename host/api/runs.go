@@ -217,8 +217,9 @@ var outcomes = []string{"complete", timeline.Partial, "failed", "cancelled"}
 func runFilterOf(c *fiber.Ctx) (runFilter, error) {
 	q := web.QueryOf(c)
 	f := runFilter{
-		connection: store.ConnectionID(q.Text("connectionId", 64)), connector: q.Text("connectorName", 128), tag: q.Text("tag", 1024),
-		trigger: q.OneOf("triggerKind", "", triggers...), outcome: q.OneOf("outcome", "", outcomes...), after: q.Time("createdAfter"), before: q.Time("createdBefore"),
+		connection: store.ConnectionID(q.Text("connectionId", 64)), connector: q.Text("connectorName", 128),
+		tag: q.Text("tag", 1024), trigger: q.OneOf("triggerKind", "", triggers...),
+		outcome: q.OneOf("outcome", "", outcomes...), after: q.Time("createdAfter"), before: q.Time("createdBefore"),
 	}
 	for _, s := range c.Context().QueryArgs().PeekMulti("status") {
 		f.statuses = append(f.statuses, string(s))
@@ -242,7 +243,9 @@ func (f runFilter) matchesRow(r store.Run) bool {
 
 // matchesSnapshot checks the rest.
 func (f runFilter) matchesSnapshot(s timeline.Snapshot) bool {
-	return (f.outcome == "" || s.Sluice.Outcome == f.outcome) && (f.connector == "" || s.Sluice.ConnectorName == f.connector) && (len(f.statuses) == 0 || slices.Contains(f.statuses, string(s.Status)))
+	return (f.outcome == "" || s.Sluice.Outcome == f.outcome) &&
+		(f.connector == "" || s.Sluice.ConnectorName == f.connector) &&
+		(len(f.statuses) == 0 || slices.Contains(f.statuses, string(s.Status)))
 }
 
 func (a *runAPI) cancelRun(c *fiber.Ctx) error {

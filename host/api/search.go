@@ -28,7 +28,8 @@ func (a *searchAPI) routes() []route {
 
 func (a *searchAPI) records(c *fiber.Ctx) error {
 	p := web.QueryOf(c)
-	q := host.SearchQuery{Words: p.Text("q", 1000), ConnectionID: p.Text("connectionId", 64), Stream: p.Text("stream", 256), Limit: int(p.Int("limit", 0, 1, 100))}
+	q := host.SearchQuery{Words: p.Text("q", 1000), ConnectionID: p.Text("connectionId", 64),
+		Stream: p.Text("stream", 256), Limit: int(p.Int("limit", 0, 1, 100))}
 	if err := p.Err(); err != nil {
 		return err
 	}

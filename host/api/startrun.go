@@ -67,7 +67,8 @@ func (a *runAPI) createRun(c *fiber.Ctx) error {
 		return err
 	}
 	var answer []byte
-	if slot := web.SlotOf(c); slot != nil { // the answer is stored in the commit of the start, so the run starts at this host
+	// the answer is stored in the commit of the start, so the run starts at this host
+	if slot := web.SlotOf(c); slot != nil {
 		start.With = func(r store.Run) []store.Write {
 			body, err := web.Encode(a.created(c, r))
 			if err != nil {
@@ -123,7 +124,8 @@ func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 		rule("workflowId", "the id of a connection, or the name of a connector")
 	}
 	if q.CallbackURL != nil {
-		return host.StartRun{}, web.NewProblem(0, "validation_error", "callbackUrl is not supported; subscribe a webhook instead.").With("unsupported", []string{"callbackUrl"})
+		return host.StartRun{}, web.NewProblem(0, "validation_error",
+			"callbackUrl is not supported; subscribe a webhook instead.").With("unsupported", []string{"callbackUrl"})
 	}
 	if q.TenantID != "" && q.TenantID != tenant {
 		return host.StartRun{}, web.NewProblem(0, "forbidden", "The credential is for another tenant.")
@@ -157,7 +159,8 @@ func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 const tagRule = "at most 100 texts of 1 to 256 characters"
 
 func tagsFit(tags []string) bool {
-	return len(tags) <= maxTags && !slices.ContainsFunc(tags, func(t string) bool { return t == "" || len([]rune(t)) > maxTag })
+	return len(tags) <= maxTags &&
+		!slices.ContainsFunc(tags, func(t string) bool { return t == "" || len([]rune(t)) > maxTag })
 }
 
 // boundedObject checks an object that is stored with the run and shown in every list.
@@ -263,9 +266,11 @@ func mayGive(p *access.Principal, g *host.Given) error {
 	if p.Restricted() {
 		return web.NewProblem(0, "forbidden", "A key for some connections, or for tests, starts runs as they are configured.")
 	}
-	for _, need := range []access.Scope{access.ConnectorsManage, access.ConnectionsManage, access.GrantsApprove, access.SecretsWrite} {
+	for _, need := range []access.Scope{access.ConnectorsManage, access.ConnectionsManage, access.GrantsApprove,
+		access.SecretsWrite} {
 		if !p.Allows(need) {
-			return web.NewProblem(0, "forbidden", "Only who may install connectors, make connections, approve grants and set secrets starts a run with what is not stored.").With("scopeRequired", need)
+			return web.NewProblem(0, "forbidden",
+				"Only who may install connectors, make connections, approve grants and set secrets starts a run with what is not stored.").With("scopeRequired", need)
 		}
 	}
 	return nil

@@ -48,7 +48,8 @@ func (a *systemAPI) routes() []route {
 // file if the host stops.
 func (a *systemAPI) backup(c *fiber.Ctx) error {
 	if web.Principal(c).Session() {
-		return web.NewProblem(0, "forbidden", "A backup is asked for at the local socket: sluice backup, where the host runs.")
+		return web.NewProblem(0, "forbidden",
+			"A backup is asked for at the local socket: sluice backup, where the host runs.")
 	}
 	var q host.NewBackup
 	if err := web.Body(c, &q); err != nil {

@@ -72,7 +72,8 @@ func eachRoute(t *testing.T, f func(t *testing.T, c *client, r web.Route, body a
 // Without a credential, or with one that is none, only the routes that are open
 // answer.
 func TestUnauthenticated(t *testing.T) {
-	open := map[string]bool{"/.well-known/openwop": true, "/v1/openapi.json": true, "/v1/asyncapi.yaml": true, "/v1/interrupts/:token": true}
+	open := map[string]bool{"/.well-known/openwop": true, "/v1/openapi.json": true, "/v1/asyncapi.yaml": true,
+		"/v1/interrupts/:token": true}
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, body any) {
 		if r.Open != open[r.Path] {
 			t.Errorf("open: %v", r.Open)
@@ -160,7 +161,8 @@ func TestMethods(t *testing.T) {
 				continue
 			}
 			allow := a.header.Get("Allow")
-			if a.status != 405 || !strings.Contains(", "+allow+",", ", "+r.Method+",") || a.header.Get("Access-Control-Allow-Origin") != "" {
+			if a.status != 405 || !strings.Contains(", "+allow+",", ", "+r.Method+",") ||
+				a.header.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s %s: %d, Allow: %s", method, r.Template(), a.status, allow)
 			}
 		}
@@ -173,7 +175,8 @@ func target(t *testing.T, r web.Route) (path string, ok bool) {
 	t.Helper()
 	connection(t, "target", "live")
 	switch {
-	case strings.Contains(r.Path, ":runId"), strings.Contains(r.Path, ":token"), strings.Contains(r.Path, ":connectorName"):
+	case strings.Contains(r.Path, ":runId"), strings.Contains(r.Path, ":token"),
+		strings.Contains(r.Path, ":connectorName"):
 		return "", false
 	}
 	return filled(r, "connectionId", "target"), true
@@ -197,7 +200,8 @@ func TestBodies(t *testing.T) {
 		if !ok || !bodied(r) || r.Owner { // no key gets there
 			return
 		}
-		for _, body := range []string{`{`, `[]`, `"x"`, `{"a":1,"a":2}`, `{"a":"` + "\xff" + `"}`, strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70), `{} {}`, `nul`} {
+		for _, body := range []string{`{`, `[]`, `"x"`, `{"a":1,"a":2}`, `{"a":"` + "\xff" + `"}`,
+			strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70), `{} {}`, `nul`} {
 			if a := c.do(r.Method, path, body); a.status != 400 || a.text("error") != "validation_error" {
 				t.Errorf("%.20s: %d %s", body, a.status, a.body)
 			}
@@ -206,7 +210,8 @@ func TestBodies(t *testing.T) {
 		if fmt.Sprint(a.member("details", "unknown")) != "[aaa zzz]" || strings.Contains(string(a.body), "SECRET") {
 			t.Errorf("%s", a.body)
 		}
-		for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "multipart/form-data", "x"} {
+		for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1",
+			"multipart/form-data", "x"} {
 			if r.Upload && media == "multipart/form-data" {
 				continue
 			}
@@ -275,7 +280,8 @@ func TestIdempotencyKeys(t *testing.T) {
 			return
 		}
 		again := c.do(r.Method, filled(r), body, k)
-		if again.header.Get("openwop-Idempotent-Replay") != "true" || again.status != first.status || string(again.body) != string(first.body) {
+		if again.header.Get("openwop-Idempotent-Replay") != "true" || again.status != first.status ||
+			string(again.body) != string(first.body) {
 			t.Errorf("%d %s, then %d %s", first.status, first.body, again.status, again.body)
 		}
 		c.do(r.Method, filled(r), `{"other":1}`, k).want(409, "idempotency_key_mismatch")
@@ -305,7 +311,8 @@ func TestHead(t *testing.T) {
 			if method == "GET" {
 				path = "/v1/openapi.json" // on the same connection, to see that it is in order
 			}
-			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", method, path, strings.TrimPrefix(c.base, "http://"), c.key)
+			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", method, path,
+				strings.TrimPrefix(c.base, "http://"), c.key)
 			res, err := http.ReadResponse(in, &http.Request{Method: method})
 			if err != nil {
 				t.Fatalf("%s %s: %v", method, r.Template(), err)

@@ -39,7 +39,8 @@ func (a *viewAPI) routes() []route {
 			summary: "Open a live view of a run's browser; the token works once, within a minute",
 			headers: []string{"Idempotency-Key"},
 			body:    mintView{}, answer: host.View{}, status: 201,
-			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "stream_not_supported_for_kind", "browser_surface_unavailable"}},
+			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "stream_not_supported_for_kind",
+				"browser_surface_unavailable"}},
 		{Route: web.Route{Method: "DELETE", Path: views + "/:viewId", Owner: true, Keyed: true, Handle: a.revokeView},
 			summary: "End a live view and close its connection"},
 		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/browser/view", Owner: true, Stream: true,
@@ -78,7 +79,8 @@ func (a *viewAPI) mintView(c *fiber.Ctx) error {
 		return web.Invalid(web.Field{Path: "mode", Rule: "view or control"})
 	}
 	v, err := a.views.MintView(web.Context(c), owner, host.MintView{
-		RunID: r.ID, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Viewport: q.Viewport, Key: key,
+		RunID: r.ID, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID,
+		Viewport: q.Viewport, Key: key,
 	})
 	if err != nil {
 		return err

@@ -99,14 +99,18 @@ func TestViews(t *testing.T) {
 
 	// The events as they are stored are for the owner alone.
 	c.do("GET", "/v1/runs/"+run+"/timeline", nil).want(403, "forbidden")
-	if events := browser.do("GET", "/v1/runs/"+run+"/timeline?from=0", nil, own...).want(200); events.member("more") != false {
+	if events := browser.do("GET", "/v1/runs/"+run+"/timeline?from=0", nil,
+		own...).want(200); events.member("more") != false {
 		t.Errorf("%s", events.body)
 	}
 
 	// Who may: a key and a request without the page's token may not.
 	c.do("POST", at, object{"mode": "view"}).want(403, "forbidden")
-	browser.do("POST", at, object{"mode": "view"}, append(own, func(r *http.Request) { r.Header.Del("X-Sluice-CSRF") })...).want(403, "forbidden")
-	browser.do("POST", at, object{"mode": "view"}, append(own, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") })...).want(403, "origin_not_allowed")
+	browser.do("POST", at, object{"mode": "view"},
+		append(own, func(r *http.Request) { r.Header.Del("X-Sluice-CSRF") })...).want(403, "forbidden")
+	browser.do("POST", at, object{"mode": "view"},
+		append(own, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") })...).want(403,
+		"origin_not_allowed")
 
 	// What refuses.
 	mint := func(body object, options ...option) *answer {
@@ -129,14 +133,16 @@ func TestViews(t *testing.T) {
 	first := mint(object{"mode": "control", "interactionId": "i1"}, once("k1")).want(201)
 	again := mint(object{"mode": "control", "interactionId": "i1"}, once("k1")).want(201)
 	id, token := first.text("viewId"), first.text("token")
-	if again.text("token") != token || again.member("replayed") != true || first.member("replayed") != false || first.header.Get("Cache-Control") != "no-store" {
+	if again.text("token") != token || again.member("replayed") != true || first.member("replayed") != false ||
+		first.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s, then %s", first.body, again.body)
 	}
 
 	// Nothing before the token; then a picture, and a click.
 	d := websocket.Dialer{HandshakeTimeout: 2 * time.Minute}
 	address := "ws" + strings.TrimPrefix(c.base, "http") + "/v1/runs/" + run + "/browser/view"
-	if _, res, err := d.Dial(address, http.Header{"Cookie": header["Cookie"], "Origin": {"http://evil.example"}}); err == nil || res.StatusCode != 403 {
+	if _, res, err := d.Dial(address,
+		http.Header{"Cookie": header["Cookie"], "Origin": {"http://evil.example"}}); err == nil || res.StatusCode != 403 {
 		t.Errorf("a page elsewhere: %v", err)
 	}
 	wrong, _, err := d.Dial(address, header)
@@ -153,7 +159,8 @@ func TestViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	browser.check("GET", "/v1/runs/"+run+"/browser/view", &answer{t: t, what: "connect", status: res.StatusCode, header: res.Header})
+	browser.check("GET", "/v1/runs/"+run+"/browser/view",
+		&answer{t: t, what: "connect", status: res.StatusCode, header: res.Header})
 	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	if err := conn.WriteJSON(object{"type": "auth", "token": token, "interaction_id": "i1"}); err != nil {
 		t.Fatal(err)
@@ -181,7 +188,8 @@ func TestViews(t *testing.T) {
 	if in := <-seen.clicks; in.Kind != "click" || in.At != (page.Point{X: 40, Y: 50}) {
 		t.Errorf("%+v", in)
 	}
-	if used := mint(object{"mode": "control", "interactionId": "i1"}, once("k1")).want(201); used.member("token") != nil || used.text("viewId") != id {
+	if used := mint(object{"mode": "control", "interactionId": "i1"}, once("k1")).want(201); used.member("token") != nil ||
+		used.text("viewId") != id {
 		t.Errorf("%s", used.body)
 	}
 
@@ -189,7 +197,8 @@ func TestViews(t *testing.T) {
 	other, _ := session(t, c.base)
 	browser.do("DELETE", at+"/"+id, nil, other...).want(404, "not_found")
 	browser.do("POST", at+"/"+id+"/reach-failed", object{"reason": "unknown"}, other...).want(404, "not_found")
-	browser.do("POST", at+"/"+id+"/reach-failed", object{"reason": "unreachable_origin", "httpStatus": 502}, own...).want(204)
+	browser.do("POST", at+"/"+id+"/reach-failed", object{"reason": "unreachable_origin", "httpStatus": 502},
+		own...).want(204)
 	browser.do("DELETE", at+"/"+id, nil, own...).want(204)
 	browser.do("DELETE", at+"/"+id, nil, own...).want(404, "not_found")
 	for err = nil; err == nil; {

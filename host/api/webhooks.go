@@ -72,13 +72,14 @@ func (a *webhookAPI) createWebhook(c *fiber.Ctx) error {
 	}
 	slot := web.SlotOf(c)
 	slot.Omit("secret")
-	w, secret, err := a.webhooks.Create(web.Context(c), web.Who(c).ID, q, func(w webhook.Webhook, secret string) []store.Write {
-		body, err := web.Encode(newWebhook{WebhookID: w.ID, Secret: secret})
-		if err != nil {
-			return nil
-		}
-		return slot.Writes(201, body, "/v1/webhooks/"+w.ID)
-	})
+	w, secret, err := a.webhooks.Create(web.Context(c), web.Who(c).ID, q,
+		func(w webhook.Webhook, secret string) []store.Write {
+			body, err := web.Encode(newWebhook{WebhookID: w.ID, Secret: secret})
+			if err != nil {
+				return nil
+			}
+			return slot.Writes(201, body, "/v1/webhooks/"+w.ID)
+		})
 	if err != nil {
 		return webhookRefused(err)
 	}
@@ -131,7 +132,8 @@ func webhookRefused(err error) error {
 	case errors.Is(err, webhook.ErrTooMany):
 		return web.NewProblem(0, "conflict", "There are %d webhooks already; delete one first.", webhook.MaxWebhooks)
 	case errors.Is(err, webhook.ErrRotations):
-		return web.NewProblem(0, "conflict", "The secret was replaced too often within a day; wait until an older one is over.")
+		return web.NewProblem(0, "conflict",
+			"The secret was replaced too often within a day; wait until an older one is over.")
 	}
 	return err
 }

@@ -71,14 +71,17 @@ func (hs *hosts) announceCode(ctx context.Context, code []byte) {
 // keyOf returns the public key of a member after verifying that an admitted host signed it.
 func (hs *hosts) keyOf(ctx context.Context, m *store.Member) ([]byte, error) {
 	if !opensVault(*m) {
-		return nil, host.Refuse("unavailable", "host %s is not admitted to the vault, so nothing can be sent to it; ask there, or admit it with sluice hosts admit", m.ID)
+		return nil, host.Refuse("unavailable",
+			"host %s is not admitted to the vault, so nothing can be sent to it; ask there, or admit it with sluice hosts admit",
+			m.ID)
 	}
 	genuine, err := hs.shared.Signed(ctx, purposeKey, keyText(m.Epoch, m.Key), m.KeyCode)
 	if closed(err) {
 		return nil, host.Refuse("unavailable", "%v", err)
 	}
 	if err == nil && !genuine {
-		err = host.Refuse("unavailable", "the key that the database has of host %s is not from a host that is admitted to the vault; ask host %s itself, and if this stays look who can write the database", m.ID, m.ID)
+		err = host.Refuse("unavailable",
+			"the key that the database has of host %s is not from a host that is admitted to the vault; ask host %s itself, and if this stays look who can write the database", m.ID, m.ID)
 	}
 	return m.Key, err
 }
@@ -146,7 +149,8 @@ func (hs *hosts) AcceptVault(ctx context.Context) error {
 }
 
 // withVault performs a change of the vault and records it in the audit log.
-func (hs *hosts) withVault(ctx context.Context, action audit.Action, target string, do func(*vault.Shared) error) error {
+func (hs *hosts) withVault(ctx context.Context, action audit.Action, target string,
+	do func(*vault.Shared) error) error {
 	v, err := hs.vaultOf()
 	if err != nil {
 		return err

@@ -19,7 +19,8 @@ import (
 // sharing opens a host of a database as a service.
 func sharing(t *testing.T, url string) (*Host, *Service) {
 	t.Helper()
-	h, err := Open(t.Context(), Options{Store: url + "&durability=weak&data=" + t.TempDir(), CacheDir: t.TempDir(), NoSandbox: true})
+	h, err := Open(t.Context(),
+		Options{Store: url + "&durability=weak&data=" + t.TempDir(), CacheDir: t.TempDir(), NoSandbox: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +41,13 @@ func sharing(t *testing.T, url string) (*Host, *Service) {
 func TestOrphan(t *testing.T) {
 	t.Parallel()
 	a, atA := sharing(t, postgres.New(t))
-	if err := a.Store.PutConnection(t.Context(), store.Connection{ID: "c", ConnectorID: "https://example.org/c"}); err != nil {
+	if err := a.Store.PutConnection(t.Context(),
+		store.Connection{ID: "c", ConnectorID: "https://example.org/c"}); err != nil {
 		t.Fatal(err)
 	}
 	id := run.NewRunID(time.Now())
-	if _, err := a.Store.Acquire(t.Context(), store.Run{ID: id, ConnectionID: "c", Status: "active"}, "host_gone", "boot_gone", time.Hour); err != nil {
+	if _, err := a.Store.Acquire(t.Context(), store.Run{ID: id, ConnectionID: "c", Status: "active"}, "host_gone",
+		"boot_gone", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	_, err := atA.MintView(t.Context(), "owner", host.MintView{RunID: id, Mode: "watch"})
@@ -72,7 +75,8 @@ func TestVaultOfHosts(t *testing.T) {
 	}
 	b, atB := sharing(t, url)
 	_, err = b.ofRun(asking("token"), "mail", nil)
-	if refused := (*run.Refusal)(nil); !errors.As(err, &refused) || refused.Code != "unavailable" || !strings.Contains(refused.Message, "sluice hosts admit "+b.ID) {
+	if refused := (*run.Refusal)(nil); !errors.As(err, &refused) || refused.Code != "unavailable" ||
+		!strings.Contains(refused.Message, "sluice hosts admit "+b.ID) {
 		t.Errorf("a host that is not admitted: %v", err)
 	}
 	if given, err := b.ofRun(asking(), "mail", nil); len(given) != 0 || err != nil {
@@ -110,7 +114,8 @@ func TestVaultOfHosts(t *testing.T) {
 	if err := atA.RemoveHost(t.Context(), b.ID); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := a.journalSecrets(); err != nil || len(all) != 2 || string(all[1]) != string(of[0]) || string(all[0]) == string(of[0]) {
+	if all, err := a.journalSecrets(); err != nil || len(all) != 2 || string(all[1]) != string(of[0]) ||
+		string(all[0]) == string(of[0]) {
 		t.Errorf("%d keys of journals after a removal, %v", len(all), err)
 	}
 	if _, err = b.ofRun(asking("token"), "mail", nil); err == nil {
@@ -155,7 +160,8 @@ func TestForgedMember(t *testing.T) {
 			t.Errorf("%s: an answer is sealed to it", what)
 		}
 	}
-	if docs, err := a.Store.Documents(t.Context(), store.DocumentQuery{Kind: store.Commands}); len(docs) != 0 || err != nil {
+	if docs, err := a.Store.Documents(t.Context(), store.DocumentQuery{Kind: store.Commands}); len(docs) != 0 ||
+		err != nil {
 		t.Errorf("%d commands, %v", len(docs), err)
 	}
 	if err := p.send(t.Context(), "boot_a/1", p.key.PublicKey().Bytes(), command{Verb: "cancel"}); err != nil {

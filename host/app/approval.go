@@ -42,12 +42,14 @@ func (h *bindings) approval(m *abi.Manifest, q host.Bindings) (store.Connection,
 
 // leftToOwner reports whether the manifest leaves it to the owner where a secret is sent.
 func leftToOwner(m *abi.Manifest, secret string) bool {
-	return slices.ContainsFunc(m.SecretFields(), func(f abi.SecretField) bool { return f.Name == secret && f.LeftToOwner() })
+	return slices.ContainsFunc(m.SecretFields(),
+		func(f abi.SecretField) bool { return f.Name == secret && f.LeftToOwner() })
 }
 
 // asksToSee reports whether the connector would be handed a secret in plain text.
 func asksToSee(m *abi.Manifest, secret string) bool {
-	return slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool { return f.Name == secret && !run.Sealed(m, f) })
+	return slices.ContainsFunc(run.SecretFields(m),
+		func(f abi.SecretField) bool { return f.Name == secret && !run.Sealed(m, f) })
 }
 
 // approvedPlain checks the secrets that the connector may see in plain text.

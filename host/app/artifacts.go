@@ -32,7 +32,8 @@ func (as *artifacts) traces() string {
 
 // OpenArtifact opens the artifact of a run, of a type that the host itself makes. The error is store.ErrNotFound
 // if there is none, or none any more.
-func (as *artifacts) OpenArtifact(_ context.Context, id store.RunID, artifactType string) (content io.ReadSeekCloser, size int64, err error) {
+func (as *artifacts) OpenArtifact(_ context.Context, id store.RunID,
+	artifactType string) (content io.ReadSeekCloser, size int64, err error) {
 	if artifactType != browser.TraceArtifact {
 		return nil, 0, store.ErrNotFound
 	}

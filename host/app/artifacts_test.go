@@ -28,14 +28,16 @@ func ended(t *testing.T, h *app.Host, id store.RunID, of store.ConnectionID) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	row := store.Run{ID: id, ConnectionID: of, TraceID: "trc_0123456789abcdef", Status: "active", StartedAt: now, TriggerKind: "manual", Attempt: 1}
+	row := store.Run{ID: id, ConnectionID: of, TraceID: "trc_0123456789abcdef", Status: "active", StartedAt: now,
+		TriggerKind: "manual", Attempt: 1}
 	lease, err := h.Store.Acquire(t.Context(), row, h.ID, h.Epoch, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	row.Status, row.FinishedAt = "succeeded", &now
 	receipt, err := h.Store.Submit(t.Context(), &store.Commit{Lease: lease, Run: &row, End: true,
-		Events: []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", OccurredAt: now, RunID: id, ConnectionID: of, Data: json.RawMessage(`{}`)}}})
+		Events: []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", OccurredAt: now, RunID: id,
+			ConnectionID: of, Data: json.RawMessage(`{}`)}}})
 	if err == nil {
 		_, err = receipt.Result()
 	}
@@ -60,7 +62,8 @@ func traces(t *testing.T, h *app.Host) []string {
 // What a connection's browser showed goes when it is erased, and only then.
 func TestErasedConnectionLeavesNoTrace(t *testing.T) {
 	s, h := service(t)
-	if err := h.Store.PutConnection(t.Context(), store.Connection{ID: "mail", ConnectorID: "mail", Enabled: true, CreatedAt: time.Now()}); err != nil {
+	if err := h.Store.PutConnection(t.Context(),
+		store.Connection{ID: "mail", ConnectorID: "mail", Enabled: true, CreatedAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	ended(t, h, "run_mail", "mail")
@@ -164,7 +167,8 @@ func TestDoctorCountsTraces(t *testing.T) {
 		t.Fatalf("%+v", found)
 	}
 	f := found[i]
-	if f.State != app.StateWeak || f.Remedy == "" || !strings.HasPrefix(f.Detail, "2 browser traces, 1027 MiB, the oldest of 2026-03-0") {
+	if f.State != app.StateWeak || f.Remedy == "" ||
+		!strings.HasPrefix(f.Detail, "2 browser traces, 1027 MiB, the oldest of 2026-03-0") {
 		t.Errorf("%+v", f)
 	}
 }

@@ -17,9 +17,11 @@ func openAssistants(ctx context.Context, d *directory, runs assistant.Starter) (
 		dir = filepath.Join(d.DataDir, "assistants")
 	}
 	return assistant.Open(ctx, assistant.Options{
-		Store: d.Store, Runs: runs, Dir: dir, Most: d.Options.Copies.Assistant, Setting: "copies.assistant_bytes", Room: d.checkSpace, Version: ThisVersion().Version, Log: d.Options.Log,
+		Store: d.Store, Runs: runs, Dir: dir, Most: d.Options.Copies.Assistant, Setting: "copies.assistant_bytes",
+		Room: d.checkSpace, Version: ThisVersion().Version, Log: d.Options.Log,
 		Audited: func(ctx context.Context, action, name string, do func() error) error {
-			return asRefusal(d.audited(by(ctx, audit.Event{Action: audit.Action(action), Target: name, Outcome: audit.Done}), do))
+			return asRefusal(d.audited(by(ctx, audit.Event{Action: audit.Action(action), Target: name, Outcome: audit.Done}),
+				do))
 		},
 		Called: func(calls []assistant.Call) error { return d.Audit(callEvents(calls)...) },
 	})

@@ -85,7 +85,8 @@ func (as *authorizations) Authorize(ctx context.Context, q host.NewAuthorization
 	who := RunRequest{Connector: w.loaded, Connection: w.connection, Config: q.Given.Settings, Approved: given.Approved}
 	under, end := context.WithCancel(context.WithoutCancel(ctx))
 	a := &authorization{by: host.Who(ctx).ID, end: end, ended: make(chan struct{}), changed: make(chan struct{})}
-	a.now = host.Authorization{ConnectionID: string(who.connectionID()), Secret: q.Secret, Status: host.AuthorizationStarting}
+	a.now = host.Authorization{ConnectionID: string(who.connectionID()), Secret: q.Secret,
+		Status: host.AuthorizationStarting}
 	if err := as.admit(a); err != nil {
 		return host.Authorization{}, err
 	}

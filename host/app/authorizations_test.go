@@ -26,7 +26,8 @@ func TestAuthorizationIsKept(t *testing.T) {
 		for range 4 {
 			time.Sleep(authorizationKept - authorizationLook - time.Second)
 			begun := time.Now()
-			if now, err := as.Authorization(ctx, a.id, host.AuthorizationWaiting); err != nil || now.Status != host.AuthorizationWaiting || time.Since(begun) != authorizationLook {
+			if now, err := as.Authorization(ctx, a.id, host.AuthorizationWaiting); err != nil ||
+				now.Status != host.AuthorizationWaiting || time.Since(begun) != authorizationLook {
 				t.Errorf("%+v, %v after %s", now, err, time.Since(begun))
 			}
 		}

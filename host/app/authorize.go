@@ -41,13 +41,16 @@ func Authorizable(m *abi.Manifest, name string) (*abi.OAuth, error) {
 		case f.OAuth.Grant == abi.OAuthRefresh:
 			names = append(names, f.Name)
 		case f.Name == name:
-			return nil, fmt.Errorf("%w: %s is obtained with the secret %s, which is stored with sluice secret set", ErrNotAuthorized, name, f.OAuth.ClientSecret)
+			return nil, fmt.Errorf("%w: %s is obtained with the secret %s, which is stored with sluice secret set",
+				ErrNotAuthorized, name, f.OAuth.ClientSecret)
 		}
 	}
 	if names == nil {
-		return nil, fmt.Errorf("%w: no secret of %s is authorized this way; sluice inspect shows what it asks for", ErrNotAuthorized, m.Name())
+		return nil, fmt.Errorf("%w: no secret of %s is authorized this way; sluice inspect shows what it asks for",
+			ErrNotAuthorized, m.Name())
 	}
-	return nil, fmt.Errorf("%w: %s is no such secret; these are: %s", ErrNotAuthorized, abi.Cut(abi.Clean(name), 80), strings.Join(names, ", "))
+	return nil, fmt.Errorf("%w: %s is no such secret; these are: %s", ErrNotAuthorized, abi.Cut(abi.Clean(name), 80),
+		strings.Join(names, ", "))
 }
 
 // WantedTokenHosts returns the servers from which a secret is obtained and which approved does not cover.
@@ -62,7 +65,8 @@ func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err erro
 
 // begin approves the hosts of a request for its connection and returns the client that authorizes the secret.
 // The client sends its requests through via, which the caller closes.
-func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth, secret string) (c *oauth.Client, via *network.Client, err error) {
+func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth,
+	secret string) (c *oauth.Client, via *network.Client, err error) {
 	m := who.Connector.Manifest
 	if az.DataDir == "" {
 		return nil, nil, host.Refuse("unavailable", "a store in memory keeps no secrets")
@@ -115,18 +119,22 @@ func tokenPolicy(o *abi.OAuth, id store.ConnectionID, approved []string) (*netwo
 		return nil, err
 	}
 	if missing := policy.Missing(network.TokenHosts(o)); len(missing) > 0 {
-		return nil, &run.Refusal{Code: "binding_not_approved", Message: fmt.Sprintf("host %s (give it with --allow-host %s) is not approved for connection %s", missing[0], missing[0], id),
+		return nil, &run.Refusal{Code: "binding_not_approved",
+			Message: fmt.Sprintf("host %s (give it with --allow-host %s) is not approved for connection %s",
+				missing[0], missing[0], id),
 			Details: map[string]any{"binding": abi.BindingNetwork}}
 	}
 	return policy, nil
 }
 
 func unusable(id store.ConnectionID, code string, m *abi.Manifest) error {
-	return refusal(code, fmt.Errorf("the grant of connection %s is %s; sluice grant %s gives a new one", id, strings.TrimPrefix(code, "grant_"), m.Name()))
+	return refusal(code, fmt.Errorf("the grant of connection %s is %s; sluice grant %s gives a new one", id,
+		strings.TrimPrefix(code, "grant_"), m.Name()))
 }
 
 // client returns the client that authorizes a secret, and the network client that it uses.
-func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string, p *network.Policy) (*oauth.Client, *network.Client, error) {
+func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string,
+	p *network.Policy) (*oauth.Client, *network.Client, error) {
 	secrets, err := az.secrets.ofRun(m, conn.ID, nil)
 	if err != nil {
 		return nil, nil, err
@@ -137,7 +145,9 @@ func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connectio
 	}
 	c, err := authClient(o, conn, secrets, via)
 	if err == nil && c == nil {
-		err = &run.Refusal{Code: "secret_missing", Message: fmt.Sprintf("secret %s is required to authorize %s; store it with sluice secret set %s %s", o.ClientSecret, name, conn.ID, o.ClientSecret),
+		err = &run.Refusal{Code: "secret_missing",
+			Message: fmt.Sprintf("secret %s is required to authorize %s; store it with sluice secret set %s %s", o.ClientSecret,
+				name, conn.ID, o.ClientSecret),
 			Details: map[string]any{"secret": o.ClientSecret}}
 	}
 	if err != nil {
@@ -148,7 +158,8 @@ func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connectio
 
 // storeToken stores the tokens of an authorization, unless its connection was deleted or lost its grant or a needed
 // host meanwhile.
-func (az *authorizer) storeToken(ctx context.Context, m *abi.Manifest, o *abi.OAuth, id store.ConnectionID, name string, s oauth.Stored) error {
+func (az *authorizer) storeToken(ctx context.Context, m *abi.Manifest, o *abi.OAuth, id store.ConnectionID, name string,
+	s oauth.Stored) error {
 	conn, err := az.connections.permanent(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return refusal("connection_not_found", fmt.Errorf("connection %s was deleted meanwhile; nothing is stored", id))
@@ -165,7 +176,8 @@ func (az *authorizer) storeToken(ctx context.Context, m *abi.Manifest, o *abi.OA
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return az.secrets.change(by(ctx, audit.Event{Action: audit.SecretSet, Target: string(id) + "/" + name, Outcome: audit.Done}),
+	return az.secrets.change(by(ctx,
+		audit.Event{Action: audit.SecretSet, Target: string(id) + "/" + name, Outcome: audit.Done}),
 		func(v vault.Keeper) error { return putAuthorization(v, id, name, s) })
 }
 

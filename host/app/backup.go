@@ -46,7 +46,8 @@ func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, e
 	switch {
 	case errors.Is(err, ErrBackupBusy):
 		return host.Backup{}, host.Refuse("conflict", "%v", err)
-	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists):
+	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient),
+		errors.Is(err, backup.ErrExists):
 		return host.Backup{}, host.Refuse("validation_error", "%v", err)
 	case err != nil:
 		return host.Backup{}, asRefusal(err)
@@ -89,7 +90,8 @@ func (bs *backups) makeBackup(ctx context.Context, q host.NewBackup) (host.Backu
 		return r, err
 	}
 	entry := backup.Entry{
-		File: r.File, Created: r.Created, Size: r.Size, SHA256: r.SHA256, Encrypted: r.Encrypted, Verified: r.Verified, Records: r.Records,
+		File: r.File, Created: r.Created, Size: r.Size, SHA256: r.SHA256, Encrypted: r.Encrypted,
+		Verified: r.Verified, Records: r.Records,
 	}
 	if err := backup.Note(bs.DataDir, entry); err != nil {
 		return r, err
@@ -108,14 +110,16 @@ func backupPath(q host.NewBackup, dir string, now time.Time) string {
 	return filepath.Join(dir, "sluice-"+now.UTC().Format("20060102T150405Z")+ext)
 }
 
-func (bs *backups) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool, now time.Time) (r host.Backup, err error) {
+func (bs *backups) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool,
+	now time.Time) (r host.Backup, err error) {
 	plan, done, err := bs.pinAll(ctx, now)
 	if err != nil {
 		return r, err
 	}
 	defer done()
 	if free, known := freeSpace(filepath.Dir(path)); known && free < uint64(plan.Size()) {
-		return r, fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, free/abi.MiB, path, plan.Size()/abi.MiB)
+		return r, fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, free/abi.MiB, path,
+			plan.Size()/abi.MiB)
 	}
 	order := backup.Order{Path: path, To: to, Fault: fault, Room: func() error { return roomFor(bs.DataDir, 0) }}
 	if !noDrill {
@@ -127,8 +131,8 @@ func (bs *backups) writeBackup(ctx context.Context, path string, to backup.Recip
 	}
 	s := plan.Manifest.Summary()
 	return host.Backup{
-		File: path, Created: s.Created, Size: w.Size, SHA256: w.SHA256, Encrypted: len(to) > 0, Verified: !noDrill, Records: s.Records,
-		Streams: s.Streams, Modules: s.Modules, Secrets: s.Secrets,
+		File: path, Created: s.Created, Size: w.Size, SHA256: w.SHA256, Encrypted: len(to) > 0,
+		Verified: !noDrill, Records: s.Records, Streams: s.Streams, Modules: s.Modules, Secrets: s.Secrets,
 	}, nil
 }
 
@@ -181,7 +185,9 @@ func (bs *backups) pin(ctx context.Context) (image store.Image, secrets []vault.
 func notBackedUp(err error) error {
 	var damage *store.DamageError
 	if errors.As(err, &damage) {
-		return fmt.Errorf("%w; a damaged store is not backed up: restore an earlier backup with sluice restore, or see sluice doctor --deep", err)
+		return fmt.Errorf(
+			"%w; a damaged store is not backed up: restore an earlier backup with sluice restore, or see sluice doctor --deep",
+			err)
 	}
 	return err
 }

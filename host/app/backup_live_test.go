@@ -35,9 +35,11 @@ func (w *liveWriter) write(t *testing.T, n int) error {
 	b := new(store.Batch)
 	b.Reset("rows")
 	b.Append(store.Change{Key: []byte(name), Data: fmt.Appendf(nil, `{"n":%d,"pad":"%01000d"}`, n, n)})
-	r, err := w.h.Store.Submit(t.Context(), &store.Commit{Lease: w.lease, Batches: []*store.Batch{b}, Events: []store.Event{{
-		ID: store.EventID("evt_" + name), Type: "run.batch_ingested", RunID: w.lease.RunID, ConnectionID: "live", Data: json.RawMessage(`{}`),
-	}}})
+	r, err := w.h.Store.Submit(t.Context(),
+		&store.Commit{Lease: w.lease, Batches: []*store.Batch{b}, Events: []store.Event{{
+			ID: store.EventID("evt_" + name), Type: "run.batch_ingested", RunID: w.lease.RunID, ConnectionID: "live",
+			Data: json.RawMessage(`{}`),
+		}}})
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,8 @@ func (w *liveWriter) write(t *testing.T, n int) error {
 	}
 	w.done.Add(1)
 	// What expires is over when the backup is restored, and belongs to it.
-	over := store.Write{Kind: store.Replies, ID: name, Data: json.RawMessage(`{}`), ExpiresAt: time.Now().Add(time.Millisecond)}
+	over := store.Write{Kind: store.Replies, ID: name, Data: json.RawMessage(`{}`),
+		ExpiresAt: time.Now().Add(time.Millisecond)}
 	return w.h.Store.Write(t.Context(), store.Write{Kind: store.Keys, ID: name, Data: json.RawMessage(`{}`)}, over)
 }
 
@@ -172,9 +175,11 @@ func oneInstant(t *testing.T, dir string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if events != records || documents != records && documents != records-1 || len(secrets) != records && len(secrets) != records+1 ||
+	if events != records || documents != records && documents != records-1 ||
+		len(secrets) != records && len(secrets) != records+1 ||
 		len(secrets) == records+1 && documents == records-1 {
-		t.Errorf("%d records, %d events, %d documents and %d secrets are of no instant", records, events, documents, len(secrets))
+		t.Errorf("%d records, %d events, %d documents and %d secrets are of no instant", records, events,
+			documents, len(secrets))
 	}
 	return records
 }

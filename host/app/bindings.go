@@ -29,7 +29,8 @@ var Kinds = binding.Kinds{
 func merge(have, more store.Approved) store.Approved {
 	out := have
 	Kinds.Merge(&out, more)
-	out.Plain, out.Destinations = binding.Union(have.Plain, more.Plain), mergeDestinations(have.Destinations, more.Destinations)
+	out.Plain, out.Destinations = binding.Union(have.Plain, more.Plain),
+		mergeDestinations(have.Destinations, more.Destinations)
 	return out
 }
 
@@ -56,7 +57,8 @@ func Wants(m *abi.Manifest) []binding.Want { return grant.Wants(Kinds, m) }
 
 // ApprovedBy returns what an API document approves, without checking it.
 func ApprovedBy(q host.Bindings) store.Approved {
-	out := store.Approved{Destinations: q.Destinations, Plain: q.PlainAcknowledged, NoInteractive: q.Interactive != nil && !*q.Interactive}
+	out := store.Approved{Destinations: q.Destinations, Plain: q.PlainAcknowledged,
+		NoInteractive: q.Interactive != nil && !*q.Interactive}
 	Kinds.Read(q, &out)
 	return out
 }
@@ -103,7 +105,8 @@ func (h *bindings) files(m *abi.Manifest, conn store.Connection, id store.RunID)
 	if _, declared := m.Bindings[abi.BindingFilesystem]; !declared {
 		return nil, nil, nil
 	}
-	fs, err := filesystem.Open(filesystem.GuestRoots(m, conn.Approved.Mounts), filepath.Join(h.scratchDir(), string(id)), h.Options.Quotas)
+	fs, err := filesystem.Open(filesystem.GuestRoots(m, conn.Approved.Mounts),
+		filepath.Join(h.scratchDir(), string(id)), h.Options.Quotas)
 	if err != nil {
 		code := "host_resources"
 		if errors.Is(err, filesystem.ErrMountChanged) {

@@ -80,7 +80,8 @@ func (fs *forks) startEvent(ctx context.Context, id store.RunID) (cursorEvent, e
 
 // committedCursors returns the cursors that a run committed before an event, from its timeline. It reads backwards,
 // because cursors are committed at the end of a run, after everything that its guest did.
-func (fs *forks) committedCursors(ctx context.Context, id store.RunID, before uint64) (map[store.Stream]json.RawMessage, error) {
+func (fs *forks) committedCursors(ctx context.Context, id store.RunID,
+	before uint64) (map[store.Stream]json.RawMessage, error) {
 	out := map[store.Stream]json.RawMessage{}
 	for before > 0 {
 		events, err := fs.Store.EventsBefore(ctx, id, before, 200)
@@ -125,7 +126,8 @@ func (fs *forks) currentStates(ctx context.Context, src store.Run) (map[store.St
 // cursorOf returns the cursor that the run by committed for a stream. If it is still the newest, the store has
 // it; otherwise it is read from the timeline of that run, unless that was deleted or the cursor was too large to
 // be recorded.
-func (fs *forks) cursorOf(ctx context.Context, stream store.Stream, by store.RunID, current map[store.Stream]store.State,
+func (fs *forks) cursorOf(ctx context.Context, stream store.Stream, by store.RunID,
+	current map[store.Stream]store.State,
 	own map[store.Stream]json.RawMessage, src store.RunID) (json.RawMessage, error) {
 	if c, ok := current[stream]; ok && c.RunID == by {
 		return c.Cursor, nil

@@ -59,18 +59,22 @@ func (h *bindings) browserInfo(ctx context.Context) host.BrowserInfo {
 		return host.BrowserInfo{Problem: h.NoBrowser(ctx)}
 	}
 	f := h.Options.Browsers.Facts(ctx)
-	return host.BrowserInfo{Product: f.Browser, Problem: cmp.Or(f.Problem, f.Slow), Egress: f.Egress, UID: f.UID, Max: f.Max, Live: f.Live}
+	return host.BrowserInfo{Product: f.Browser, Problem: cmp.Or(f.Problem, f.Slow), Egress: f.Egress, UID: f.UID,
+		Max: f.Max, Live: f.Live}
 }
 
 // browsers adds the findings about browsers.
 func (c *checkup) browsers(f browser.Facts) {
 	if f.Problem != "" {
-		c.add("browser", StateWeak, "install chromium or chrome-headless-shell, or name one with SLUICE_BROWSER; connectors that need none run without", "none: %s", f.Problem)
+		c.add("browser", StateWeak,
+			"install chromium or chrome-headless-shell, or name one with SLUICE_BROWSER; connectors that need none run without",
+			"none: %s", f.Problem)
 		return
 	}
 	switch remedy := untried(f); {
 	case f.Slow != "":
-		c.add("browser", StateWeak, "run sluice doctor again when less is going on, or name another browser with SLUICE_BROWSER", "slow: %s", f.Slow)
+		c.add("browser", StateWeak,
+			"run sluice doctor again when less is going on, or name another browser with SLUICE_BROWSER", "slow: %s", f.Slow)
 	case remedy != "":
 		c.add("browser", StateWeak, remedy, "%s, %d at once; tried with %s", f.Browser, f.Max, triedText)
 	default:
@@ -79,11 +83,13 @@ func (c *checkup) browsers(f browser.Facts) {
 	if f.Egress == "namespace" {
 		c.add("egress", StateOK, "", "namespace: a browser has no network but the host's proxy")
 	} else {
-		c.add("egress", StateWeak, "run sluice as root, which lets it make network namespaces", "%s: browsers are only told to use the host's proxy", f.Egress)
+		c.add("egress", StateWeak, "run sluice as root, which lets it make network namespaces",
+			"%s: browsers are only told to use the host's proxy", f.Egress)
 	}
 	switch {
 	case f.NoSandbox:
-		c.add("browser_sandbox", StateBad, "take browser.allow_no_sandbox out of the configuration", "browsers may run without their sandbox")
+		c.add("browser_sandbox", StateBad, "take browser.allow_no_sandbox out of the configuration",
+			"browsers may run without their sandbox")
 	default:
 		c.add("browser_sandbox", StateOK, "", "browsers run in their own sandbox, or not at all")
 	}
@@ -92,7 +98,9 @@ func (c *checkup) browsers(f browser.Facts) {
 	} else {
 		c.add("browser_uid", StateWeak, "run sluice as root with browser.uid_range", "browsers run as the user of the host")
 	}
-	c.add("browser_memory", StateWeak, "bound the host and its browsers together, for example with MemoryMax= of a systemd unit", "browsers have no memory limit of their own")
+	c.add("browser_memory", StateWeak,
+		"bound the host and its browsers together, for example with MemoryMax= of a systemd unit",
+		"browsers have no memory limit of their own")
 }
 
 // The major versions of Chromium that this release was tested with. Newer ones are expected to work.
@@ -135,7 +143,8 @@ func (h *bindings) absentFor(ctx context.Context, m *abi.Manifest, replay bool) 
 }
 
 // browser returns the browser of one run, nil if it has none or its module does not use it.
-func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding, files *atomic.Pointer[filesystem.FS]) (Browser, error) {
+func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding,
+	files *atomic.Pointer[filesystem.FS]) (Browser, error) {
 	if plan.PartialStart().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
 	}

@@ -21,8 +21,10 @@ import (
 
 // browsing is a module on standard streams that makes one call of the browser binding and
 // ends.
-const browsing = "\x00asm\x01\x00\x00\x00" + "\x01\x0a\x02\x60\x02\x7f\x7f\x01\x7e\x60\x00\x00" + "\x02\x1a\x01\x11sluice_v1_browser\x04call\x00\x00" +
-	"\x03\x02\x01\x01" + "\x05\x04\x01\x01\x01\x01" + "\x07\x13\x02\x06_start\x00\x01\x06memory\x02\x00" + "\x0a\x0b\x01\x09\x00\x41\x00\x41\x00\x10\x00\x1a\x0b"
+const browsing = "\x00asm\x01\x00\x00\x00" + "\x01\x0a\x02\x60\x02\x7f\x7f\x01\x7e\x60\x00\x00" +
+	"\x02\x1a\x01\x11sluice_v1_browser\x04call\x00\x00" +
+	"\x03\x02\x01\x01" + "\x05\x04\x01\x01\x01\x01" + "\x07\x13\x02\x06_start\x00\x01\x06memory\x02\x00" +
+	"\x0a\x0b\x01\x09\x00\x41\x00\x41\x00\x10\x00\x1a\x0b"
 
 // asksBrowser is a manifest that asks for one.
 func asksBrowser(id, browser string) string {
@@ -98,7 +100,8 @@ func TestBrowserIsLent(t *testing.T) {
 	h := serviceHost(t)
 	l := &lender{}
 	h.Options.Browsers = l
-	wasm, err := sandbox.EmbedManifest([]byte(browsing), []byte(asksBrowser("shop", `{"required": true, "uploads": true, "profile": "Shop"}`)))
+	wasm, err := sandbox.EmbedManifest([]byte(browsing),
+		[]byte(asksBrowser("shop", `{"required": true, "uploads": true, "profile": "Shop"}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +144,8 @@ func TestBrowserIsLent(t *testing.T) {
 		t.Fatalf("%d calls, closed %d times, %d leases", l.calls, l.closed, len(l.leases))
 	}
 	q := l.leases[0]
-	if q.Connection != "shop" || q.Connector != "shop" || !q.Request.Uploads || q.Request.Profile != "Shop" || !q.Trace || !q.Scheduled || q.Interactive ||
+	if q.Connection != "shop" || q.Connector != "shop" || !q.Request.Uploads || q.Request.Profile != "Shop" || !q.Trace ||
+		!q.Scheduled || q.Interactive ||
 		q.Policy == nil || !q.Untrusted {
 		t.Errorf("lease %+v", q)
 	}
@@ -174,16 +178,20 @@ func TestBrowserApproval(t *testing.T) {
 	upload(t, s, manifestOf("mute", "1", "", ""))
 	upload(t, s, manifestOf("pages", "1", `"browser": {}`, ""))
 	for id, connector := range map[string]string{"one": "shop", "two": "shop", "mute": "mute", "pages": "pages"} {
-		if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: connector, ConnectionID: id}); err != nil {
+		if _, err := s.CreateConnection(host.As(t.Context(), somebody),
+			host.NewConnection{ConnectorName: connector, ConnectionID: id}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.GrantConnection(host.As(t.Context(), somebody), store.ConnectionID(id), host.GrantTerms{}); err != nil {
+		if _, err := s.GrantConnection(host.As(t.Context(), somebody), store.ConnectionID(id),
+			host.GrantTerms{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	asked, err := s.Requested(t.Context(), "one")
-	if err != nil || len(asked.Missing) == 0 || !slices.ContainsFunc(asked.Missing, func(w string) bool { return strings.HasPrefix(w, "act in a browser") }) ||
-		!slices.Contains(asked.Words, "make requests of its own as the one who is signed in at shop.example") || asked.Bindings["browser"].Browser == nil {
+	if err != nil || len(asked.Missing) == 0 ||
+		!slices.ContainsFunc(asked.Missing, func(w string) bool { return strings.HasPrefix(w, "act in a browser") }) ||
+		!slices.Contains(asked.Words, "make requests of its own as the one who is signed in at shop.example") ||
+		asked.Bindings["browser"].Browser == nil {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	approve := func(id store.ConnectionID, b *host.BrowserBinding) (host.Bindings, error) {
@@ -213,7 +221,8 @@ func TestBrowserApproval(t *testing.T) {
 	name := "mine"
 	_, err = s.ChangeConnection(host.As(t.Context(), somebody), "two", host.ChangeConnection{ProfileName: &name}, nil)
 	refused(t, err, "validation_error", "profile_name_taken")
-	if asked, err = s.Requested(t.Context(), "one"); err != nil || slices.ContainsFunc(asked.Missing, func(w string) bool { return strings.Contains(w, "browser") }) {
+	if asked, err = s.Requested(t.Context(), "one"); err != nil ||
+		slices.ContainsFunc(asked.Missing, func(w string) bool { return strings.Contains(w, "browser") }) {
 		t.Errorf("missing %q, %v", asked.Missing, err)
 	}
 	if c, err := s.Connection(t.Context(), "two"); err != nil || !slices.Contains(c.NotReady, "binding_not_approved") {
@@ -227,7 +236,8 @@ func TestBrowserApproval(t *testing.T) {
 	if got, err = approve("one", nil); err != nil || got.Browser != nil || stored(t, h, "one").Withdrawals != was+1 {
 		t.Errorf("taken back: %+v, %v", got, err)
 	}
-	if err := s.DeleteConnection(host.As(t.Context(), somebody), "one", false); err != nil || !slices.Equal(l.gone, []store.ConnectionID{"one"}) {
+	if err := s.DeleteConnection(host.As(t.Context(), somebody), "one", false); err != nil ||
+		!slices.Equal(l.gone, []store.ConnectionID{"one"}) {
 		t.Errorf("forgotten %q, %v", l.gone, err)
 	}
 }

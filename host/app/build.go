@@ -38,7 +38,8 @@ func Build(ctx context.Context, dir string) ([]byte, error) {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
-		return nil, refusal("connector_not_runnable", fmt.Errorf("build %s: %w\n%s", dir, err, strings.TrimSpace(said.String())))
+		return nil, refusal("connector_not_runnable",
+			fmt.Errorf("build %s: %w\n%s", dir, err, strings.TrimSpace(said.String())))
 	}
 	wasm, err := os.ReadFile(module)
 	if err != nil {

@@ -29,7 +29,8 @@ type checkedFile struct {
 }
 
 // get returns the shared module, unless nobody holds it or the file was replaced. In that case it calls read.
-func (ms *checkedModules) get(d store.Digest, path string, read func() (*CheckedModule, error)) (*CheckedModule, error) {
+func (ms *checkedModules) get(d store.Digest, path string,
+	read func() (*CheckedModule, error)) (*CheckedModule, error) {
 	ms.mu.Lock()
 	f := ms.by[d]
 	if f == nil {
@@ -40,7 +41,8 @@ func (ms *checkedModules) get(d store.Digest, path string, read func() (*Checked
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	file, noFile := os.Lstat(path)
-	if m := f.module.Value(); m != nil && noFile == nil && os.SameFile(file, f.file) && file.Size() == f.file.Size() && file.ModTime().Equal(f.file.ModTime()) {
+	if m := f.module.Value(); m != nil && noFile == nil && os.SameFile(file, f.file) && file.Size() == f.file.Size() &&
+		file.ModTime().Equal(f.file.ModTime()) {
 		return m, nil
 	}
 	m, err := read()

@@ -42,7 +42,8 @@ func TestSharedModule(t *testing.T) {
 	if err := os.WriteFile(path, changed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Load(t.Context(), k.Name, ""); err == nil || !strings.Contains(err.Error(), "was changed since it was installed") {
+	if _, err := h.Load(t.Context(), k.Name, ""); err == nil ||
+		!strings.Contains(err.Error(), "was changed since it was installed") {
 		t.Error(err)
 	}
 }

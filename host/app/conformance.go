@@ -48,8 +48,8 @@ func (ts *temporaries) make(ctx context.Context, listed store.Connector, inputs 
 	ts.temporary[w.connection] = struct{}{}
 	ts.mu.Unlock()
 	err = ts.Store.PutConnection(ctx, store.Connection{
-		ID: w.connection, ConnectorID: l.Connector.ID, DisplayName: l.Connector.DisplayName, Enabled: true, Temporary: true, Settings: settings,
-		Grant:  &store.Grant{AccessMode: "continuous", Status: "active"},
+		ID: w.connection, ConnectorID: l.Connector.ID, DisplayName: l.Connector.DisplayName, Enabled: true,
+		Temporary: true, Settings: settings, Grant: &store.Grant{AccessMode: "continuous", Status: "active"},
 		Digest: l.Connector.Digest, Manifest: l.Manifest.Raw, CreatedAt: now, UpdatedAt: now,
 	})
 	if err != nil {
@@ -152,7 +152,8 @@ func mergeInputs(m *abi.Manifest, inputs json.RawMessage) (json.RawMessage, erro
 }
 
 func badInput(name, want string) error {
-	return host.Refuse("invalid_request", "inputs: %s %s", abi.Cut(abi.Clean(name), 80), want).With("field", "inputs."+name)
+	return host.Refuse("invalid_request", "inputs: %s %s", abi.Cut(abi.Clean(name), 80),
+		want).With("field", "inputs."+name)
 }
 
 // inRange checks a number against the minimum and maximum of the setting's declaration. Other values are left to

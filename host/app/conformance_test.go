@@ -40,7 +40,8 @@ func TestConformance(t *testing.T) {
 		runs = append(runs, startRun(t, s, host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(oneCode)}))
 	}
 	for _, c := range connections(t, h) {
-		if !c.Temporary || c.Grant == nil || c.Grant.Scope != nil || c.Grant.Status != "active" || len(c.Approved.Hosts)+len(c.Approved.Mounts) > 0 {
+		if !c.Temporary || c.Grant == nil || c.Grant.Scope != nil || c.Grant.Status != "active" ||
+			len(c.Approved.Hosts)+len(c.Approved.Mounts) > 0 {
 			t.Errorf("%+v", c)
 		}
 		if _, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: string(c.ID)}); err == nil {
@@ -53,7 +54,8 @@ func TestConformance(t *testing.T) {
 		if i == 1 {
 			status = "cancelled"
 		}
-		a := host.Answer{RunID: r.ID, InteractionID: q.ID, Status: status, Data: map[string]json.RawMessage{"code": json.RawMessage(`"1"`)}}
+		a := host.Answer{RunID: r.ID, InteractionID: q.ID, Status: status,
+			Data: map[string]json.RawMessage{"code": json.RawMessage(`"1"`)}}
 		if err := s.Answer(host.As(t.Context(), owner), a); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +84,8 @@ func TestConformanceInputs(t *testing.T) {
 		`{"pause_ms": 1001}`:  "inputs.pause_ms",
 		`{"ask":[],"ask":[]}`: "inputs",
 	} {
-		_, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(inputs)})
+		_, err := s.StartRun(host.As(t.Context(), owner),
+			host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(inputs)})
 		if code, details := refusalCode(err); code != "invalid_request" || details["field"] != field {
 			t.Errorf("%s: %v %v", inputs, err, details)
 		}
@@ -90,7 +93,8 @@ func TestConformanceInputs(t *testing.T) {
 	if left := connections(t, h); len(left) > 0 {
 		t.Errorf("left: %+v", left)
 	}
-	rec := startRun(t, s, host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(`{"ask": [], "nonce": 7, "pause_ms": 1000}`)})
+	rec := startRun(t, s, host.StartRun{WorkflowID: "conformance-ask",
+		Inputs: json.RawMessage(`{"ask": [], "nonce": 7, "pause_ms": 1000}`)})
 	if got := over(t, h, rec.ID); got.Status != "succeeded" {
 		t.Errorf("%s %s", got.Status, got.Result)
 	}
@@ -101,7 +105,8 @@ func TestLeftovers(t *testing.T) {
 	h := serviceHost(t)
 	now := time.Now()
 	for id, temporary := range map[store.ConnectionID]bool{"conformance-ask-1": true, "conformance-ask-mine": false} {
-		c := store.Connection{ID: id, ConnectorID: "conformance-ask", Enabled: true, Temporary: temporary, CreatedAt: now, UpdatedAt: now}
+		c := store.Connection{ID: id, ConnectorID: "conformance-ask", Enabled: true, Temporary: temporary,
+			CreatedAt: now, UpdatedAt: now}
 		if err := h.Store.PutConnection(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

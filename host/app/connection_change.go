@@ -17,7 +17,8 @@ func checkChange(m *abi.Manifest, q host.ChangeConnection) error {
 		return invalid("displayName", "text", "want at most %d bytes of text without control characters", maxShownName)
 	}
 	if p := q.ProfileName; p != nil && *p != "" && !abi.IsProfileName(*p) {
-		return invalid("profileName", "profile_name_invalid", "want ^[A-Za-z0-9_-]{1,64}$").With("code", "profile_name_invalid")
+		return invalid("profileName", "profile_name_invalid", "want ^[A-Za-z0-9_-]{1,64}$").With("code",
+			"profile_name_invalid")
 	}
 	if l := q.LeakCanary; l != nil && *l != "enforce" && *l != "off" {
 		return invalid("leakCanary", "value_unknown", "want enforce or off")
@@ -56,7 +57,8 @@ func checkSettings(m *abi.Manifest, raw []byte) error {
 		return invalid("settings", "setting_unknown", "a member %s", bad.Want)
 	}
 	if err := m.Sluice.Settings.Check(v); errors.As(err, &bad) {
-		return invalid("settings/"+bad.Name, "setting_invalid", "it is missing, or not of the type and values that the connector declares").With("setting", bad.Name)
+		return invalid("settings/"+bad.Name, "setting_invalid",
+			"it is missing, or not of the type and values that the connector declares").With("setting", bad.Name)
 	}
 	return nil
 }
@@ -68,8 +70,9 @@ func changed(q host.ChangeConnection) string {
 		name string
 		set  bool
 	}{
-		{"displayName", q.DisplayName != nil}, {"settings", len(q.Settings) > 0}, {"version", q.Version != nil}, {"enabled", q.Enabled != nil},
-		{"collectionSince", q.CollectionSince != nil}, {"profileName", q.ProfileName != nil}, {"leakCanary", q.LeakCanary != nil}, {"labels", q.Labels != nil},
+		{"displayName", q.DisplayName != nil}, {"settings", len(q.Settings) > 0}, {"version", q.Version != nil},
+		{"enabled", q.Enabled != nil}, {"collectionSince", q.CollectionSince != nil}, {"profileName", q.ProfileName != nil},
+		{"leakCanary", q.LeakCanary != nil}, {"labels", q.Labels != nil},
 	} {
 		if m.set {
 			out = append(out, m.name)
@@ -80,7 +83,8 @@ func changed(q host.ChangeConnection) string {
 
 func applyChange(c *store.Connection, q host.ChangeConnection) {
 	for _, t := range []struct{ into, from *string }{
-		{&c.DisplayName, q.DisplayName}, {&c.CollectionSince, q.CollectionSince}, {&c.ProfileName, q.ProfileName}, {&c.LeakCanary, q.LeakCanary},
+		{&c.DisplayName, q.DisplayName}, {&c.CollectionSince, q.CollectionSince}, {&c.ProfileName, q.ProfileName},
+		{&c.LeakCanary, q.LeakCanary},
 	} {
 		if t.from != nil {
 			*t.into = *t.from

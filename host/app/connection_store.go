@@ -41,7 +41,9 @@ func isNew(c store.Connection) bool { return c.Revision == 0 }
 func (cs *connectionStore) find(ctx context.Context, q RunRequest) (store.Connection, error) {
 	l, id := q.Connector, q.connectionID()
 	if !abi.IsSlug(string(id)) {
-		return store.Connection{}, refusal("connection_not_found", fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80)))
+		return store.Connection{},
+			refusal("connection_not_found",
+				fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80)))
 	}
 	c, err := cs.Store.Connection(ctx, id)
 	switch {
@@ -49,19 +51,22 @@ func (cs *connectionStore) find(ctx context.Context, q RunRequest) (store.Connec
 		return c, refusal("connection_not_found", fmt.Errorf("there is no connection %s", id))
 	case errors.Is(err, store.ErrNotFound):
 		if other, err := cs.dataOwner(ctx, id); err != nil || other != "" && other != l.Connector.ID {
-			return c, cmp.Or(err, error(refusal("connection_not_found", fmt.Errorf("what connector %s collected is kept as %s; name another with --connection", other, id))))
+			return c, cmp.Or(err, error(refusal("connection_not_found",
+				fmt.Errorf("what connector %s collected is kept as %s; name another with --connection", other, id))))
 		}
 		now := time.Now()
 		settings := q.Config
 		if q.Replay != nil { // the recording has them
 			settings = nil
 		}
-		return store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: settings, Manifest: l.Manifest.Raw,
-			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now}, nil
+		return store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: settings,
+			Manifest: l.Manifest.Raw,
+			Digest:   l.Connector.Digest, CreatedAt: now, UpdatedAt: now}, nil
 	case err != nil:
 		return c, fmt.Errorf("load connection %s: %w", id, err)
 	case c.ConnectorID != l.Connector.ID:
-		return c, refusal("connection_not_found", fmt.Errorf("connection %s belongs to connector %s; name another with --connection", id, c.ConnectorID))
+		return c, refusal("connection_not_found",
+			fmt.Errorf("connection %s belongs to connector %s; name another with --connection", id, c.ConnectorID))
 	case !c.Enabled:
 		return c, refusal("connection_disabled", fmt.Errorf("connection %s is disabled", id))
 	}
@@ -87,7 +92,8 @@ func (cs *connectionStore) idle(ctx context.Context, id store.ConnectionID) erro
 	}
 	for _, l := range leases {
 		if l.ConnectionID == id {
-			return &run.Refusal{Code: "run_already_active", Message: fmt.Sprintf("connection %s is being collected by run %s", id, l.RunID),
+			return &run.Refusal{Code: "run_already_active",
+				Message: fmt.Sprintf("connection %s is being collected by run %s", id, l.RunID),
 				Details: map[string]any{"activeRunId": l.RunID}}
 		}
 	}
@@ -143,7 +149,8 @@ func (cs *connectionStore) permanent(ctx context.Context, id store.ConnectionID)
 
 // change updates a connection atomically and increments its revision. The change sees the latest state, so a
 // concurrent revocation is not undone.
-func (cs *connectionStore) change(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+func (cs *connectionStore) change(ctx context.Context, id store.ConnectionID,
+	change func(*store.Connection) error) (store.Connection, error) {
 	return cs.Store.ChangeConnection(ctx, id, func(c *store.Connection) error {
 		c.UpdatedAt = time.Now()
 		c.Revision++

@@ -54,7 +54,8 @@ func (cs *connections) CreateConnection(ctx context.Context, q host.NewConnectio
 	}
 	m := v.manifest(k)
 	if m == nil {
-		return host.Connection{}, host.Refuse("connector_invalid", "the manifest of this connector is not valid any more; install it again")
+		return host.Connection{},
+			host.Refuse("connector_invalid", "the manifest of this connector is not valid any more; install it again")
 	}
 	id, err := v.newID(ctx, q.ConnectionID, k)
 	if err != nil {
@@ -62,14 +63,15 @@ func (cs *connections) CreateConnection(ctx context.Context, q host.NewConnectio
 	}
 	now := time.Now()
 	c := store.Connection{
-		ID: id, ConnectorID: k.ID, Enabled: true, Manifest: k.Manifest, Digest: k.Digest, CreatedAt: now, UpdatedAt: now, Revision: 1,
-		Grant: &store.Grant{AccessMode: "continuous", Status: "invalid"}, Mode: q.Mode,
+		ID: id, ConnectorID: k.ID, Enabled: true, Manifest: k.Manifest, Digest: k.Digest, CreatedAt: now,
+		UpdatedAt: now, Revision: 1, Grant: &store.Grant{AccessMode: "continuous", Status: "invalid"}, Mode: q.Mode,
 	}
 	if q.Mode != "" && q.Mode != "live" && q.Mode != "test" {
 		return host.Connection{}, invalid("mode", "value_unknown", "want live or test")
 	}
-	given := host.ChangeConnection{Settings: q.Settings, DisplayName: optional(q.DisplayName), CollectionSince: optional(q.CollectionSince),
-		ProfileName: optional(q.ProfileName), LeakCanary: optional(q.LeakCanary)}
+	given := host.ChangeConnection{Settings: q.Settings, DisplayName: optional(q.DisplayName),
+		CollectionSince: optional(q.CollectionSince),
+		ProfileName:     optional(q.ProfileName), LeakCanary: optional(q.LeakCanary)}
 	if len(q.Labels) > 0 {
 		given.Labels = &q.Labels
 	}
@@ -179,7 +181,8 @@ func (os *overviews) connection(ctx context.Context, id store.ConnectionID) (hos
 }
 
 // ChangeConnection implements host.Connections.
-func (cs *connections) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (host.Connection, error) {
+func (cs *connections) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection,
+	revision *uint64) (host.Connection, error) {
 	_, k, m, err := cs.overviews.configured(ctx, id)
 	if err != nil {
 		return host.Connection{}, err
@@ -195,7 +198,8 @@ func (cs *connections) ChangeConnection(ctx context.Context, id store.Connection
 			return host.Connection{}, err
 		}
 	}
-	e := by(ctx, audit.Event{Action: audit.ConnectionChanged, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Code(changed(q))}})
+	e := by(ctx, audit.Event{Action: audit.ConnectionChanged, Target: string(id), Outcome: audit.Done,
+		Details: []audit.Detail{audit.Code(changed(q))}})
 	err = cs.audited(e, func() error {
 		_, err := cs.connections.change(ctx, id, func(c *store.Connection) error {
 			if now := max(c.Revision-1, 1); revision != nil && *revision != now { // change has incremented it already
@@ -220,7 +224,9 @@ func (cs *connections) ChangeConnection(ctx context.Context, id store.Connection
 func (v *overview) freeProfile(id store.ConnectionID, path, name string) error {
 	for _, c := range v.connections {
 		if name != "" && c.ID != id && (strings.EqualFold(name, string(c.ID)) || strings.EqualFold(name, c.ProfileName)) {
-			return invalid(path, "profile_name_taken", "another connection has this name for itself or its profile, and profiles are not shared").With("code", "profile_name_invalid")
+			return invalid(path, "profile_name_taken",
+				"another connection has this name for itself or its profile, and profiles are not shared").With("code",
+				"profile_name_invalid")
 		}
 	}
 	return nil
@@ -236,7 +242,8 @@ func (cs *connections) DeleteConnection(ctx context.Context, id store.Connection
 		return asRefusal(err)
 	}
 	var none *host.Refusal
-	if err := cs.schedules.DeleteSchedule(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) && !errors.As(err, &none) {
+	if err := cs.schedules.DeleteSchedule(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) &&
+		!errors.As(err, &none) {
 		return err
 	}
 	e := by(ctx, audit.Event{Action: audit.ConnectionDeleted, Target: string(id), Outcome: audit.Done})

@@ -28,16 +28,21 @@ func TestHostileConnections(t *testing.T) {
 		q          host.NewConnection
 		code, rule string
 	}{
-		"taken":              {host.NewConnection{ConnectionID: "mail"}, "conflict", ""},
-		"path":               {host.NewConnection{ConnectionID: "../" + marker}, "validation_error", "slug"},
-		"long id":            {host.NewConnection{ConnectionID: strings.Repeat("a", 65)}, "validation_error", "slug"},
-		"reserved":           {host.NewConnection{ConnectionID: "conformance-x"}, "validation_error", "reserved"},
-		"mode":               {host.NewConnection{Mode: marker}, "validation_error", "value_unknown"},
-		"no object":          {host.NewConnection{Settings: json.RawMessage(`["` + marker + `"]`)}, "validation_error", "object"},
-		"member twice":       {host.NewConnection{Settings: json.RawMessage(`{"account":"` + marker + `","account":"b"}`)}, "validation_error", "object"},
-		"setting missing":    {host.NewConnection{Settings: json.RawMessage(`{"x":"` + marker + `"}`)}, "validation_error", "setting_invalid"},
-		"setting of a type":  {host.NewConnection{Settings: json.RawMessage(`{"account":"a","depth":"` + marker + `"}`)}, "validation_error", "setting_invalid"},
-		"too large":          {host.NewConnection{Settings: json.RawMessage(`{"account":"` + strings.Repeat("a", 300<<10) + `"}`)}, "validation_error", "too_large"},
+		"taken":    {host.NewConnection{ConnectionID: "mail"}, "conflict", ""},
+		"path":     {host.NewConnection{ConnectionID: "../" + marker}, "validation_error", "slug"},
+		"long id":  {host.NewConnection{ConnectionID: strings.Repeat("a", 65)}, "validation_error", "slug"},
+		"reserved": {host.NewConnection{ConnectionID: "conformance-x"}, "validation_error", "reserved"},
+		"mode":     {host.NewConnection{Mode: marker}, "validation_error", "value_unknown"},
+		"no object": {host.NewConnection{Settings: json.RawMessage(`["` + marker + `"]`)},
+			"validation_error", "object"},
+		"member twice": {host.NewConnection{Settings: json.RawMessage(`{"account":"` + marker + `","account":"b"}`)},
+			"validation_error", "object"},
+		"setting missing": {host.NewConnection{Settings: json.RawMessage(`{"x":"` + marker + `"}`)},
+			"validation_error", "setting_invalid"},
+		"setting of a type": {host.NewConnection{Settings: json.RawMessage(`{"account":"a","depth":"` + marker + `"}`)},
+			"validation_error", "setting_invalid"},
+		"too large": {host.NewConnection{Settings: json.RawMessage(`{"account":"` + strings.Repeat("a", 300<<10) +
+			`"}`)}, "validation_error", "too_large"},
 		"since":              {host.NewConnection{CollectionSince: marker}, "validation_error", "time"},
 		"profile":            {host.NewConnection{ProfileName: "../" + marker}, "validation_error", "profile_name_invalid"},
 		"canary":             {host.NewConnection{LeakCanary: marker}, "validation_error", "value_unknown"},
@@ -54,7 +59,8 @@ func TestHostileConnections(t *testing.T) {
 	}
 	_, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "nobody"})
 	absent(t, err)
-	_, err = s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", ConnectionID: "other", Version: "7"})
+	_, err = s.CreateConnection(host.As(t.Context(), somebody),
+		host.NewConnection{ConnectorName: "mail", ConnectionID: "other", Version: "7"})
 	absent(t, err)
 	if all, err := s.Connections(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("%d connections, %v", len(all), err)
@@ -67,7 +73,8 @@ func TestFurtherConnection(t *testing.T) {
 	s, h := connected(t)
 	create := func(id string) string {
 		t.Helper()
-		c, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", ConnectionID: id})
+		c, err := s.CreateConnection(host.As(t.Context(), somebody),
+			host.NewConnection{ConnectorName: "mail", ConnectionID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +85,8 @@ func TestFurtherConnection(t *testing.T) {
 		t.Errorf("the second: %s", got)
 	}
 	// What one collected that was deleted is not taken for the next one's.
-	row := store.Run{ID: "run_gone", ConnectionID: "mail-4", ConnectorID: "x", Status: "active", Phase: "running", StartedAt: time.Now(), TriggerKind: "manual", Attempt: 1}
+	row := store.Run{ID: "run_gone", ConnectionID: "mail-4", ConnectorID: "x", Status: "active", Phase: "running",
+		StartedAt: time.Now(), TriggerKind: "manual", Attempt: 1}
 	if _, err := h.Store.Acquire(t.Context(), row, "host", "boot", time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +112,8 @@ func TestHomeOfBindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	approve := func(path string) (host.Bindings, error) {
-		return s.ApproveBindings(host.As(t.Context(), somebody), "mail", host.Bindings{Filesystem: &host.FilesystemBinding{Mounts: []host.Mount{{Name: "in", HostPath: path}}}})
+		return s.ApproveBindings(host.As(t.Context(), somebody), "mail",
+			host.Bindings{Filesystem: &host.FilesystemBinding{Mounts: []host.Mount{{Name: "in", HostPath: path}}}})
 	}
 	b, err := approve("~/mail")
 	if err != nil || len(b.Filesystem.Mounts) != 1 {
@@ -113,7 +122,8 @@ func TestHomeOfBindings(t *testing.T) {
 	if got, want := b.Filesystem.Mounts[0].HostPath, filepath.Join(home, "mail"); got != want {
 		t.Errorf("~/mail is %s, want %s", got, want)
 	}
-	for path, rule := range map[string]string{"~": "directory_refused", "~/../mail": "path", "~bob/mail": "path", "~/none": "directory_missing"} {
+	for path, rule := range map[string]string{"~": "directory_refused", "~/../mail": "path", "~bob/mail": "path",
+		"~/none": "directory_missing"} {
 		_, err := approve(path)
 		refused(t, err, "validation_error", rule, home)
 	}
@@ -123,21 +133,27 @@ func TestHomeOfBindings(t *testing.T) {
 func TestConnection(t *testing.T) {
 	s, _ := service(t)
 	upload(t, s, rich("mail", "1"))
-	c, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", DisplayName: "My mail", Mode: "test", CollectionSince: "2026-01-01"})
+	c, err := s.CreateConnection(host.As(t.Context(), somebody),
+		host.NewConnection{ConnectorName: "mail", DisplayName: "My mail", Mode: "test", CollectionSince: "2026-01-01"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.ConnectionID != "mail" || c.ConnectorName != "mail" || c.Version != "1" || c.DisplayName != "My mail" || c.Mode != "test" || !c.Enabled || c.Ready || c.Grant != nil ||
-		string(c.Settings) != "{}" || c.ProfileName != "mail" || c.LeakCanary != "enforce" || c.Revision != 1 || len(c.Secrets) != 3 || c.CollectionSince != "2026-01-01" {
+	if c.ConnectionID != "mail" || c.ConnectorName != "mail" || c.Version != "1" || c.DisplayName != "My mail" ||
+		c.Mode != "test" || !c.Enabled || c.Ready || c.Grant != nil ||
+		string(c.Settings) != "{}" || c.ProfileName != "mail" || c.LeakCanary != "enforce" || c.Revision != 1 ||
+		len(c.Secrets) != 3 || c.CollectionSince != "2026-01-01" {
 		t.Errorf("%+v", c)
 	}
 	// Every code that would refuse a start, in the order of the checks.
-	if want := []string{"grant_invalid", "binding_not_approved", "setting_missing", "secret_missing"}; !slices.Equal(c.NotReady, want) {
+	if want := []string{"grant_invalid", "binding_not_approved", "setting_missing",
+		"secret_missing"}; !slices.Equal(c.NotReady, want) {
 		t.Errorf("not ready: %v, want %v", c.NotReady, want)
 	}
 	name, off, old := "Renamed", false, uint64(1)
-	c, err = s.ChangeConnection(host.As(t.Context(), somebody), "mail", host.ChangeConnection{DisplayName: &name, Enabled: &off, Settings: json.RawMessage(` {"account": "a"}`)}, &old)
-	if err != nil || c.DisplayName != name || c.Enabled || string(c.Settings) != `{"account":"a"}` || c.Revision != 2 || c.NotReady[0] != "connection_disabled" || slices.Contains(c.NotReady, "setting_missing") {
+	c, err = s.ChangeConnection(host.As(t.Context(), somebody), "mail",
+		host.ChangeConnection{DisplayName: &name, Enabled: &off, Settings: json.RawMessage(` {"account": "a"}`)}, &old)
+	if err != nil || c.DisplayName != name || c.Enabled || string(c.Settings) != `{"account":"a"}` || c.Revision != 2 ||
+		c.NotReady[0] != "connection_disabled" || slices.Contains(c.NotReady, "setting_missing") {
 		t.Errorf("%+v, %v", c, err)
 	}
 	_, err = s.ChangeConnection(host.As(t.Context(), somebody), "mail", host.ChangeConnection{DisplayName: &name}, &old)
@@ -150,7 +166,8 @@ func TestConnection(t *testing.T) {
 	_, err = s.ChangeConnection(host.As(t.Context(), somebody), "nobody", host.ChangeConnection{}, nil)
 	absent(t, err)
 	wrote(t, s, "connection.created")
-	if page, _, err := s.AuditEntries(t.Context(), host.AuditQuery{Action: "connection.changed"}); err != nil || len(page) != 1 || page[0].Details["code"] != "displayName,settings,enabled" {
+	if page, _, err := s.AuditEntries(t.Context(), host.AuditQuery{Action: "connection.changed"}); err != nil ||
+		len(page) != 1 || page[0].Details["code"] != "displayName,settings,enabled" {
 		t.Errorf("%+v, %v", page, err)
 	}
 }
@@ -163,7 +180,8 @@ func TestCreatedOnce(t *testing.T) {
 	results := make([]error, 8)
 	for i := range results {
 		all.Go(func() {
-			_, results[i] = s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", ConnectionID: "one"})
+			_, results[i] = s.CreateConnection(host.As(t.Context(), somebody),
+				host.NewConnection{ConnectorName: "mail", ConnectionID: "one"})
 		})
 	}
 	all.Wait()
@@ -195,7 +213,8 @@ func TestDeleteConnection(t *testing.T) {
 			t.Errorf("erase %v: secrets are left: %v, %v", erase, left, err)
 		}
 		absent(t, s.DeleteConnection(host.As(t.Context(), somebody), "mail", false))
-		if c, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail"}); err != nil || c.Secrets[0].Set {
+		if c, err := s.CreateConnection(host.As(t.Context(), somebody),
+			host.NewConnection{ConnectorName: "mail"}); err != nil || c.Secrets[0].Set {
 			t.Fatalf("%+v, %v", c.Secrets, err)
 		}
 	}
@@ -206,14 +225,16 @@ func TestDeleteConnection(t *testing.T) {
 	if _, err := h.Store.Acquire(t.Context(), run, "h", "b", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", ConnectionID: "used"})
+	_, err := s.CreateConnection(host.As(t.Context(), somebody),
+		host.NewConnection{ConnectorName: "mail", ConnectionID: "used"})
 	refused(t, err, "conflict", "")
 
 	run = store.Run{ID: "run_2", ConnectorID: "mail", ConnectionID: "mail", Status: "active"}
 	if _, err := h.Store.Acquire(t.Context(), run, "h", "b", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if r := refused(t, s.DeleteConnection(host.As(t.Context(), somebody), "mail", true), "run_already_active", ""); fmt.Sprint(r.Details["activeRunId"]) != "run_2" {
+	if r := refused(t, s.DeleteConnection(host.As(t.Context(), somebody), "mail", true), "run_already_active",
+		""); fmt.Sprint(r.Details["activeRunId"]) != "run_2" {
 		t.Errorf("%v", r.Details)
 	}
 	refused(t, s.ResetState(host.As(t.Context(), somebody), "mail", "", ""), "run_already_active", "")
@@ -232,34 +253,37 @@ func TestHostileGrants(t *testing.T) {
 		q    host.GrantTerms
 		rule string
 	}{
-		"no JSON":         {grant(`{"streams":`), "object"},
-		"a list":          {grant(`[]`), "object"},
-		"other members":   {grant(`{"streams":[{"name":"mail"}],"` + marker + `":1}`), "member_unknown"},
-		"none":            {grant(`{"streams":[]}`), "scope_empty"},
-		"stream":          {grant(`{"streams":[{"name":"` + marker + `"}]}`), "scope_stream_unknown"},
-		"no name":         {grant(`{"streams":[{}]}`), "scope_stream_unknown"},
-		"twice":           {grant(`{"streams":[{"name":"mail"},{"name":"mail"}]}`), "scope_duplicate_stream"},
-		"* with others":   {grant(`{"streams":[{"name":"mail"},{"name":"*"}]}`), "scope_wildcard"},
-		"* with fields":   {grant(`{"streams":[{"name":"*","fields":["id"]}]}`), "scope_wildcard"},
-		"* in a range":    {grant(`{"streams":[{"name":"*","time_range":{"since":"2026-01-01"}}]}`), "scope_time_range_unsupported"},
+		"no JSON":       {grant(`{"streams":`), "object"},
+		"a list":        {grant(`[]`), "object"},
+		"other members": {grant(`{"streams":[{"name":"mail"}],"` + marker + `":1}`), "member_unknown"},
+		"none":          {grant(`{"streams":[]}`), "scope_empty"},
+		"stream":        {grant(`{"streams":[{"name":"` + marker + `"}]}`), "scope_stream_unknown"},
+		"no name":       {grant(`{"streams":[{}]}`), "scope_stream_unknown"},
+		"twice":         {grant(`{"streams":[{"name":"mail"},{"name":"mail"}]}`), "scope_duplicate_stream"},
+		"* with others": {grant(`{"streams":[{"name":"mail"},{"name":"*"}]}`), "scope_wildcard"},
+		"* with fields": {grant(`{"streams":[{"name":"*","fields":["id"]}]}`), "scope_wildcard"},
+		"* in a range": {grant(`{"streams":[{"name":"*","time_range":{"since":"2026-01-01"}}]}`),
+			"scope_time_range_unsupported"},
 		"view and fields": {grant(`{"streams":[{"name":"mail","view":"brief","fields":["id"]}]}`), "view_and_fields"},
 		"view":            {grant(`{"streams":[{"name":"mail","view":"` + marker + `"}]}`), "view_unknown"},
 		"view of another": {grant(`{"streams":[{"name":"rows","view":"brief"}]}`), "view_unknown"},
 		"field":           {grant(`{"streams":[{"name":"mail","fields":["` + marker + `"]}]}`), "field_unknown"},
 		"fields":          {grant(`{"streams":[{"name":"mail","fields":"` + marker + `"}]}`), "scope_fields_invalid"},
 		"entry member":    {grant(`{"streams":[{"name":"mail","necessity":"` + marker + `"}]}`), "member_unknown"},
-		"time":            {grant(`{"streams":[{"name":"mail","time_range":{"since":"` + marker + `"}}]}`), "scope_time_range_invalid"},
-		"resources":       {grant(`{"streams":[{"name":"mail","resources":{"` + marker + `":1}}]}`), "scope_resources_invalid"},
-		"too large":       {grant(`{"streams":[{"name":"mail","resources":["` + strings.Repeat("a", 2<<20) + `"]}]}`), "too_large"},
-		"mode":            {host.GrantTerms{AccessMode: marker}, "value_unknown"},
-		"past":            {host.GrantTerms{ExpiresAt: &past}, "past"},
+		"time": {grant(`{"streams":[{"name":"mail","time_range":{"since":"` + marker + `"}}]}`),
+			"scope_time_range_invalid"},
+		"resources": {grant(`{"streams":[{"name":"mail","resources":{"` + marker + `":1}}]}`), "scope_resources_invalid"},
+		"too large": {grant(`{"streams":[{"name":"mail","resources":["` + strings.Repeat("a", 2<<20) + `"]}]}`), "too_large"},
+		"mode":      {host.GrantTerms{AccessMode: marker}, "value_unknown"},
+		"past":      {host.GrantTerms{ExpiresAt: &past}, "past"},
 	} {
 		_, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", c.q)
 		if refused(t, err, "validation_error", c.rule, marker); t.Failed() {
 			t.Fatal(name, err)
 		}
 	}
-	if c, err := s.Connection(t.Context(), "mail"); err != nil || c.Grant != nil || !slices.Contains(c.NotReady, "grant_invalid") {
+	if c, err := s.Connection(t.Context(), "mail"); err != nil || c.Grant != nil ||
+		!slices.Contains(c.NotReady, "grant_invalid") {
 		t.Errorf("granted: %+v, %v", c.Grant, err)
 	}
 }
@@ -275,8 +299,10 @@ func TestGrants(t *testing.T) {
 		`null`: `null`,
 		``:     `null`,
 	} {
-		g, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{Scope: json.RawMessage(scope), AccessMode: "single_use", ExpiresAt: &until})
-		if err != nil || string(g.Scope) != want || g.AccessMode != "single_use" || g.Status != "active" || g.ApprovedBy != somebody.ID || !strings.HasPrefix(g.GrantID, "gra_") || !g.ExpiresAt.Equal(until) {
+		g, err := s.GrantConnection(host.As(t.Context(), somebody), "mail",
+			host.GrantTerms{Scope: json.RawMessage(scope), AccessMode: "single_use", ExpiresAt: &until})
+		if err != nil || string(g.Scope) != want || g.AccessMode != "single_use" || g.Status != "active" ||
+			g.ApprovedBy != somebody.ID || !strings.HasPrefix(g.GrantID, "gra_") || !g.ExpiresAt.Equal(until) {
 			t.Errorf("%s: %s, %+v, %v", scope, g.Scope, g, err)
 		}
 	}
@@ -300,7 +326,8 @@ func TestGrants(t *testing.T) {
 	if c := stored(t, h, "mail"); c.Grant.Fault(time.Now()) != "" {
 		t.Errorf("revoked by an old id: %+v", c.Grant)
 	}
-	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.mail.example"}}}); err != nil {
+	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail",
+		host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.mail.example"}}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // also when it is revoked already
@@ -309,7 +336,8 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	c, err := s.Connection(t.Context(), "mail")
-	if err != nil || c.Grant.Status != "revoked" || !slices.Contains(c.NotReady, "grant_revoked") || len(c.Bindings.Network.Hosts) > 0 {
+	if err != nil || c.Grant.Status != "revoked" || !slices.Contains(c.NotReady, "grant_revoked") ||
+		len(c.Bindings.Network.Hosts) > 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if n := strings.Count(fmt.Sprint(actions(t, s)), "grant.revoked"); n != 1 {
@@ -330,10 +358,12 @@ func TestHostileBindings(t *testing.T) {
 		return host.Bindings{Network: &host.NetworkBinding{Hosts: h}}
 	}
 	mount := func(name, path, mode string) host.Bindings {
-		return host.Bindings{Filesystem: &host.FilesystemBinding{Mounts: []host.Mount{{Name: name, HostPath: path, Mode: mode}}}}
+		return host.Bindings{Filesystem: &host.FilesystemBinding{Mounts: []host.Mount{{Name: name,
+			HostPath: path, Mode: mode}}}}
 	}
 	to := func(field, origin, prefix string, placements ...string) host.Bindings {
-		return host.Bindings{Destinations: map[string][]abi.Destination{field: {{Origin: origin, PathPrefix: prefix, Placements: placements}}}}
+		return host.Bindings{Destinations: map[string][]abi.Destination{field: {{Origin: origin, PathPrefix: prefix,
+			Placements: placements}}}}
 	}
 	yes := true
 	const no, wrong = "binding_not_requested", "validation_error"
@@ -370,10 +400,11 @@ func TestHostileBindings(t *testing.T) {
 		"another destination": {to("token", "https://evil.example", "/v2/", "header:authorization"), no, no},
 		"another path":        {to("token", "https://api.mail.example", "/", "header:authorization"), no, no},
 		"another placement":   {to("token", "https://api.mail.example", "/v2/", "body"), no, no},
-		"in the clear":        {to("token", "http://api.mail.example", "/v2/", "header:authorization"), wrong, "origin_invalid"},
-		"unknown secret":      {to(marker, "https://api.mail.example", "/v2/"), no, no},
-		"plain":               {host.Bindings{PlainAcknowledged: []string{"token"}}, no, no},
-		"plain unknown":       {host.Bindings{PlainAcknowledged: []string{marker}}, no, no},
+		"in the clear": {to("token", "http://api.mail.example", "/v2/", "header:authorization"),
+			wrong, "origin_invalid"},
+		"unknown secret": {to(marker, "https://api.mail.example", "/v2/"), no, no},
+		"plain":          {host.Bindings{PlainAcknowledged: []string{"token"}}, no, no},
+		"plain unknown":  {host.Bindings{PlainAcknowledged: []string{marker}}, no, no},
 	} {
 		_, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", c.q)
 		if refused(t, err, c.code, c.rule, marker); t.Failed() {
@@ -384,7 +415,8 @@ func TestHostileBindings(t *testing.T) {
 		t.Errorf("approved: %+v", c.Approved)
 	}
 	upload(t, s, manifestOf("mute", "1", "", ""))
-	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mute"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody),
+		host.NewConnection{ConnectorName: "mute"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.ApproveBindings(host.As(t.Context(), somebody), "mute", host.Bindings{Interactive: &yes})
@@ -421,18 +453,22 @@ func TestApprovals(t *testing.T) {
 	in, out := t.TempDir(), t.TempDir()
 	no := false
 	all := host.Bindings{
-		Network:           &host.NetworkBinding{Hosts: []string{"https://api.mail.example:443", "192.168.1.7", "eu.files.example", "*.files.example"}},
-		Filesystem:        &host.FilesystemBinding{Mounts: []host.Mount{{Name: "in", HostPath: in, Mode: "ro"}, {Name: "out", HostPath: out, Mode: "rw"}}},
+		Network: &host.NetworkBinding{Hosts: []string{"https://api.mail.example:443", "192.168.1.7",
+			"eu.files.example", "*.files.example"}},
+		Filesystem: &host.FilesystemBinding{Mounts: []host.Mount{{Name: "in", HostPath: in, Mode: "ro"},
+			{Name: "out", HostPath: out, Mode: "rw"}}},
 		Interactive:       &no,
 		Destinations:      map[string][]abi.Destination{"token": {{Origin: "https://api.mail.example"}}},
 		PlainAcknowledged: []string{"seen"},
 	}
 	asked, err := s.Requested(t.Context(), "mail")
-	if err != nil || len(asked.Streams) != 2 || !slices.Equal(asked.Streams[0].Views, []string{"brief"}) || !asked.Streams[0].TimeRange || asked.Streams[1].Resources ||
+	if err != nil || len(asked.Streams) != 2 || !slices.Equal(asked.Streams[0].Views, []string{"brief"}) ||
+		!asked.Streams[0].TimeRange || asked.Streams[1].Resources ||
 		!slices.Contains(asked.Words, "reach api.mail.example") || !slices.Equal(asked.Missing, asked.Words) {
 		t.Errorf("%+v, %v", asked, err)
 	}
-	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"mail"}]}`)}); err != nil {
+	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "mail",
+		host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"mail"}]}`)}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", all)
@@ -440,7 +476,8 @@ func TestApprovals(t *testing.T) {
 		t.Fatal(err)
 	}
 	all.Network.Hosts[0] = "api.mail.example"
-	all.Destinations["token"][0] = abi.Destination{Origin: "https://api.mail.example", PathPrefix: "/v2/", Placements: []string{"header:authorization"}}
+	all.Destinations["token"][0] = abi.Destination{Origin: "https://api.mail.example", PathPrefix: "/v2/",
+		Placements: []string{"header:authorization"}}
 	if d := cmp.Diff(all, got); d != "" {
 		t.Error(d)
 	}
@@ -448,14 +485,16 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("the directory is not the one that was approved: %+v", a)
 	}
 	asked, err = s.Requested(t.Context(), "mail")
-	if want := []string{"collect rows", "use the secret token", "use the secret seen", "use the secret unused"}; err != nil || !slices.Equal(asked.Missing, want) {
+	if want := []string{"collect rows", "use the secret token", "use the secret seen",
+		"use the secret unused"}; err != nil || !slices.Equal(asked.Missing, want) {
 		t.Errorf("missing %q, want %q", asked.Missing, want)
 	}
 	if err := s.SetSecret(host.As(t.Context(), somebody), "mail", "token", []byte("t")); err != nil {
 		t.Fatal(err)
 	}
 	c, err := s.Connection(t.Context(), "mail")
-	if err != nil || !c.Ready || len(c.NotReady) > 0 || len(c.Secrets[0].Destinations) != 1 || !c.Secrets[0].Set || c.Secrets[0].SetAt == nil || c.Secrets[1].Delivery != "plain" {
+	if err != nil || !c.Ready || len(c.NotReady) > 0 || len(c.Secrets[0].Destinations) != 1 || !c.Secrets[0].Set ||
+		c.Secrets[0].SetAt == nil || c.Secrets[1].Delivery != "plain" {
 		t.Errorf("%v %+v, %v", c.NotReady, c.Secrets, err)
 	}
 	// A PUT replaces: what it does not name is taken back.
@@ -468,7 +507,8 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("withdrawals %d, then %d", was, now)
 	}
 	wrote(t, s, "grant.revoked")
-	if c, err := s.Connection(t.Context(), "mail"); err != nil || !slices.Equal(c.NotReady, []string{"binding_not_approved"}) {
+	if c, err := s.Connection(t.Context(), "mail"); err != nil ||
+		!slices.Equal(c.NotReady, []string{"binding_not_approved"}) {
 		t.Errorf("%v, %v", c.NotReady, err)
 	}
 
@@ -481,7 +521,8 @@ func TestApprovals(t *testing.T) {
 	if err != nil || !slices.Equal(c.NotReady, []string{"binding_not_approved"}) || c.Version != "1" {
 		t.Errorf("%v, version %s, %v", c.NotReady, c.Version, err)
 	}
-	if asked, err := s.Requested(t.Context(), "mail"); err != nil || !slices.Contains(asked.Missing, "use the secret more") {
+	if asked, err := s.Requested(t.Context(), "mail"); err != nil ||
+		!slices.Contains(asked.Missing, "use the secret more") {
 		t.Errorf("%v, %v", asked.Missing, err)
 	}
 	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{}); err != nil {
@@ -506,7 +547,8 @@ func TestApprovals(t *testing.T) {
 // Where only the owner knows the server, the owner says it.
 func TestServerOfTheOwner(t *testing.T) {
 	s, _ := service(t)
-	upload(t, s, manifestOf("dav", "1", `"network": {"required": true}`, `{"secrets": [{"name": "password", "destinations": [{"origin": "owner", "placements": ["header:authorization"]}]}]}`))
+	upload(t, s, manifestOf("dav", "1", `"network": {"required": true}`,
+		`{"secrets": [{"name": "password", "destinations": [{"origin": "owner", "placements": ["header:authorization"]}]}]}`))
 	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "dav"}); err != nil {
 		t.Fatal(err)
 	}
@@ -514,20 +556,23 @@ func TestServerOfTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := "have password sent to the server that you name (header:authorization)"
-	if asked, err := s.Requested(t.Context(), "dav"); err != nil || !slices.Contains(asked.Missing, send) || asked.Secrets[0].Destinations[0].Origin != "owner" {
+	if asked, err := s.Requested(t.Context(), "dav"); err != nil || !slices.Contains(asked.Missing, send) ||
+		asked.Secrets[0].Destinations[0].Origin != "owner" {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	got, err := s.ApproveBindings(host.As(t.Context(), somebody), "dav", host.Bindings{
 		Network:      &host.NetworkBinding{Hosts: []string{"dav.home.example", "http://127.0.0.1:8080"}},
 		Destinations: map[string][]abi.Destination{"password": {{Origin: "https://DAV.home.example:443"}}},
 	})
-	if err != nil || got.Destinations["password"][0].Origin != "https://dav.home.example" || got.Destinations["password"][0].Placements[0] != "header:authorization" {
+	if err != nil || got.Destinations["password"][0].Origin != "https://dav.home.example" ||
+		got.Destinations["password"][0].Placements[0] != "header:authorization" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if asked, err := s.Requested(t.Context(), "dav"); err != nil || slices.Contains(asked.Missing, send) {
 		t.Errorf("%v, %v", asked.Missing, err)
 	}
-	if c, err := s.Connection(t.Context(), "dav"); err != nil || len(c.Secrets[0].Destinations) != 1 || c.Secrets[0].Destinations[0].Origin != "https://dav.home.example" {
+	if c, err := s.Connection(t.Context(), "dav"); err != nil || len(c.Secrets[0].Destinations) != 1 ||
+		c.Secrets[0].Destinations[0].Origin != "https://dav.home.example" {
 		t.Errorf("%+v, %v", c.Secrets, err)
 	}
 }

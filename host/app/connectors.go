@@ -41,21 +41,25 @@ func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnec
 	if err != nil {
 		return host.Connector{}, false, err
 	}
-	same := listed && old.ID == l.Connector.ID && old.Digest == l.Connector.Digest && sameJSON(old.Manifest, l.Manifest.Raw)
+	same := listed && old.ID == l.Connector.ID && old.Digest == l.Connector.Digest &&
+		sameJSON(old.Manifest, l.Manifest.Raw)
 	if same && signed == nil && cs.modules.has(ctx, old) {
 		c, err := cs.Connector(ctx, string(old.ID))
 		return c, false, err
 	}
 	if !same && !q.Force && conflicts(old, listed, l) {
-		return host.Connector{}, false, host.Refuse("connector_version_conflict", "another module is installed under this version of the connector; give the new one another version").
-			With("installedDigest", string(old.Digest)).With("digest", string(l.Connector.Digest))
+		return host.Connector{}, false,
+			host.Refuse("connector_version_conflict",
+				"another module is installed under this version of the connector; give the new one another version").
+				With("installedDigest", string(old.Digest)).With("digest", string(l.Connector.Digest))
 	}
 	l.Connector.InstalledBy, l.Connector.Source = who.ID, "upload"
 	if q.Digest != "" {
 		l.Connector.Source = "digest"
 	}
 	done, err := cs.installer.Install(ctx, l, InstallOptions{
-		Signature: signed, Key: key, RequireSignature: cs.Options.RequireSignature, Force: q.Force, Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
+		Signature: signed, Key: key, RequireSignature: cs.Options.RequireSignature, Force: q.Force,
+		Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
 	})
 	if err != nil {
 		return host.Connector{}, false, installRefusal(err)
@@ -106,7 +110,8 @@ func installRefusal(err error) error {
 }
 
 // loadSubmitted loads the module that a request submits.
-func (cs *connectors) loadSubmitted(ctx context.Context, q host.InstallConnector) (*Loaded, *signature.Signature, error) {
+func (cs *connectors) loadSubmitted(ctx context.Context,
+	q host.InstallConnector) (*Loaded, *signature.Signature, error) {
 	if q.ExpectedDigest != "" && !isDigest(q.ExpectedDigest) {
 		return nil, nil, invalid("expectedDigest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
 	}
@@ -115,7 +120,8 @@ func (cs *connectors) loadSubmitted(ctx context.Context, q host.InstallConnector
 		return nil, nil, err
 	}
 	if d := string(digestOf(wasm)); q.ExpectedDigest != "" && q.ExpectedDigest != d {
-		return nil, nil, host.Refuse("pack_integrity_failure", "the module is not the one that was expected: its digest is another").With("digest", d)
+		return nil, nil, host.Refuse("pack_integrity_failure",
+			"the module is not the one that was expected: its digest is another").With("digest", d)
 	}
 	l, err := cs.modules.LoadBytes(wasm, q.Manifest)
 	if err != nil {
@@ -123,13 +129,15 @@ func (cs *connectors) loadSubmitted(ctx context.Context, q host.InstallConnector
 	}
 	embedded := l.Module.Manifest
 	if len(q.Manifest) > 0 && embedded != nil && !sameJSON(embedded, q.Manifest) {
-		return nil, nil, host.Refuse("connector_invalid", "the module carries a manifest, and another is beside it; leave one of them out").With("rule", "manifest_twice")
+		return nil, nil, host.Refuse("connector_invalid",
+			"the module carries a manifest, and another is beside it; leave one of them out").With("rule", "manifest_twice")
 	}
 	if len(q.Signature) == 0 {
 		return l, nil, nil
 	}
 	if embedded == nil {
-		return nil, nil, host.Refuse(CodeSignatureInvalid, "a signature covers the module and nothing beside it; embed the manifest, and sign again")
+		return nil, nil, host.Refuse(CodeSignatureInvalid,
+			"a signature covers the module and nothing beside it; embed the manifest, and sign again")
 	}
 	signed, err := signature.Parse(q.Signature)
 	if err != nil {
@@ -174,7 +182,8 @@ func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnec
 	}
 	out := host.Inspection{
 		Manifest: l.Manifest.Raw, Requested: requestedBy(l.Manifest), Imports: []string{}, Findings: warnings(l.Connector),
-		Signature: host.Signature{Status: "unsigned"}, Digest: string(l.Connector.Digest), Size: l.Module.Size, Words: words(Wants(l.Manifest)),
+		Signature: host.Signature{Status: "unsigned"}, Digest: string(l.Connector.Digest), Size: l.Module.Size,
+		Words: words(Wants(l.Manifest)),
 	}
 	for _, i := range l.Module.Imports {
 		out.Imports = append(out.Imports, i.String())
@@ -256,7 +265,8 @@ func (cs *connectors) UninstallConnector(ctx context.Context, name, version stri
 		}
 	}
 	if len(using) > 0 {
-		return host.Refuse("connector_in_use", "connections of this connector exist: %s; delete them first", strings.Join(using, ", ")).With("connectionIds", using)
+		return host.Refuse("connector_in_use", "connections of this connector exist: %s; delete them first",
+			strings.Join(using, ", ")).With("connectionIds", using)
 	}
 	return asRefusal(cs.installer.uninstall(ctx, k))
 }

@@ -48,7 +48,8 @@ var fault = func(point string) error { return nil }
 // along are the names in a data directory that are copied with its store. The others belong to the store, are
 // rebuilt when missing (compiled code, the tables of queries and search, scratch space), or stay where they are
 // (backups, traces).
-var along = []string{"assistants", "audit", "backup.recipients", "host-id", "keys", "modules", "profiles", "revocations", "vault"}
+var along = []string{"assistants", "audit", "backup.recipients", "host-id", "keys", "modules", "profiles",
+	"revocations", "vault"}
 
 // storesOwn are the names in a data directory that belong to its store.
 var storesOwn = []string{"db", "witness", "files", "lock", "ballast", "unclean", "sluice.sock", markName}
@@ -58,7 +59,8 @@ var storesOwn = []string{"db", "witness", "files", "lock", "ballast", "unclean",
 // anew if the source has changed since. The source is not changed.
 func CopyStore(ctx context.Context, o CopyOptions) (r CopyResult, err error) {
 	restrictUmask()
-	from, to := newDirectory(Options{Store: o.From, AllowNetworkFS: o.AllowNetworkFS}.settled()), newDirectory(Options{Store: o.To, AllowNetworkFS: o.AllowNetworkFS}.settled())
+	from, to := newDirectory(Options{Store: o.From, AllowNetworkFS: o.AllowNetworkFS}.settled()),
+		newDirectory(Options{Store: o.To, AllowNetworkFS: o.AllowNetworkFS}.settled())
 	if err := different(from, to); err != nil {
 		return r, err
 	}
@@ -205,7 +207,8 @@ func different(from, to *directory) error {
 		return errors.Join(err, fmt.Errorf("%w: nothing is stored in %s", ErrCopyChoice, from.DataDir))
 	}
 	if same(from.DataDir, to.DataDir) {
-		return fmt.Errorf("%w: source and target have the same data directory, %s; name another with badger:DIR, or data=DIR in the URL of a database", ErrCopyChoice, from.DataDir)
+		return fmt.Errorf(
+			"%w: source and target have the same data directory, %s; name another with badger:DIR, or data=DIR in the URL of a database", ErrCopyChoice, from.DataDir)
 	}
 	return nil
 }
@@ -240,12 +243,12 @@ func asImager(s store.Store, url string) (imager, error) {
 	return i, nil
 }
 
-// fillerID is the id as which a shared store is filled: two processes cannot both do that, and the next one takes the place
-// of one that was killed.
+// fillerID is the id as which a shared store is filled: two processes cannot both do that, and the next one takes the
+// place of one that was killed.
 const fillerID = "filler"
 
-// onlyMember refuses a store that another host has open. It waits until hosts that were killed are removed, which is when
-// they were not heard of for the duration of a lease.
+// onlyMember refuses a store that another host has open. It waits until hosts that were killed are removed, which is
+// when they were not heard of for the duration of a lease.
 func onlyMember(ctx context.Context, s store.Store, url string) error {
 	shared := store.MembersOf(s)
 	if shared == nil {
@@ -276,9 +279,11 @@ func explainCopy(err error, o CopyOptions) error {
 	target := drivers.Shown(o.To)
 	switch {
 	case errors.Is(err, store.ErrNotEmpty), errors.Is(err, errUsed):
-		return fmt.Errorf("%w: %s is not empty, and a store is never merged into another; name an empty directory, or a database (or schema=NAME in its URL) without tables", ErrCopyChoice, target)
+		return fmt.Errorf(
+			"%w: %s is not empty, and a store is never merged into another; name an empty directory, or a database (or schema=NAME in its URL) without tables", ErrCopyChoice, target)
 	case errors.Is(err, store.ErrSourceChanged):
-		return fmt.Errorf("%w: %s was used while it was copied; stop its hosts and copy again", ErrCopyChoice, drivers.Shown(o.From))
+		return fmt.Errorf("%w: %s was used while it was copied; stop its hosts and copy again", ErrCopyChoice,
+			drivers.Shown(o.From))
 	case errors.As(err, &damage):
 		return fmt.Errorf("%w; nothing was changed in the source: sluice doctor --deep tells more", err)
 	}
@@ -294,7 +299,8 @@ func (d *directory) refuseUnfinished(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("the store %s: %w; give the same sluice store copy again, which goes on where it ended", drivers.Shown(d.Options.Store), ErrUnfinishedCopy)
+	return fmt.Errorf("the store %s: %w; give the same sluice store copy again, which goes on where it ended",
+		drivers.Shown(d.Options.Store), ErrUnfinishedCopy)
 }
 
 // noteCopied records in the audit log of the target where the copy came from.
@@ -451,8 +457,10 @@ func (d *directory) bind(ctx context.Context) error {
 		return err
 	}
 	if len(known) > 0 && string(known) != id {
-		return fmt.Errorf("the data directory %s is beside another database than %s: its secrets and modules are not for this one; name another with data=DIR in the URL. "+
-			"Where this database took the place of that one for good, remove %s: %w", d.DataDir, drivers.Shown(d.Options.Store), path, ErrStoreURL)
+		return fmt.Errorf(
+			"the data directory %s is beside another database than %s: its secrets and modules are not for this one; name another with data=DIR in the URL. "+
+				"Where this database took the place of that one for good, remove %s: %w", d.DataDir,
+			drivers.Shown(d.Options.Store), path, ErrStoreURL)
 	}
 	if len(known) > 0 || d.copied {
 		return nil

@@ -51,8 +51,8 @@ func keep(t *testing.T, dir, value string) {
 	}
 }
 
-// A copy that was cut off is refused as a store, and finished by the next one: also if its source was used, and secrets set and
-// removed, in between.
+// A copy that was cut off is refused as a store, and finished by the next one: also if its source was used, and secrets
+// set and removed, in between.
 func TestCopyAnew(t *testing.T) {
 	for _, point := range []string{"copy.opened", "copy.marked", "copy.noted", "copy.taken", "copy.filled", "copy.told"} {
 		for _, changed := range []bool{false, true} {
@@ -65,7 +65,8 @@ func TestCopyAnew(t *testing.T) {
 			}
 			app.SetFault(func(string) error { return nil })
 			if point == "copy.noted" || point == "copy.taken" {
-				if h, err := app.Open(t.Context(), app.Options{Store: o.To, NoSandbox: true, Prespawn: -1}); !errors.Is(err, app.ErrUnfinishedCopy) {
+				if h, err := app.Open(t.Context(), app.Options{Store: o.To, NoSandbox: true, Prespawn: -1}); !errors.Is(err,
+					app.ErrUnfinishedCopy) {
 					t.Errorf("%s: opened: %v, %v", point, h, err)
 				}
 			}
@@ -123,10 +124,12 @@ func TestCopyToSomebodys(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(empty, "keys"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]string{used: "is not empty, and a store is never merged", empty: "is there already; name an empty data directory"} {
+	for dir, want := range map[string]string{used: "is not empty, and a store is never merged",
+		empty: "is there already; name an empty data directory"} {
 		o := app.CopyOptions{From: "badger:" + from, To: "badger:" + dir, Tell: func(store.CopyProgress) {}}
 		for range 2 {
-			if _, err := app.CopyStore(t.Context(), o); !errors.Is(err, app.ErrCopyChoice) || !strings.Contains(err.Error(), want) {
+			if _, err := app.CopyStore(t.Context(), o); !errors.Is(err, app.ErrCopyChoice) ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", dir, err)
 			}
 		}

@@ -17,8 +17,9 @@ func TestDedup(t *testing.T) {
 	s := openService(t, h, app.ServiceOptions{})
 	installAs(t, h, conformanceAsk(t), conformance)
 	start := func(scope string, dedup bool) (store.Run, error) {
-		return s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(oneCode),
-			Request: store.Request{ScopeID: scope}, Dedup: dedup})
+		return s.StartRun(host.As(t.Context(), owner),
+			host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(oneCode),
+				Request: store.Request{ScopeID: scope}, Dedup: dedup})
 	}
 	var (
 		wg      sync.WaitGroup

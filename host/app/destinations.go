@@ -38,7 +38,8 @@ func newMirror(d *directory) *query.Mirror {
 	if d.DataDir != "" {
 		dir = filepath.Join(d.DataDir, "mirror")
 	}
-	return query.New(query.Options{Store: d.Store, Dir: dir, Most: d.Options.Copies.Query, Setting: "copies.query_bytes", Room: d.checkSpace})
+	return query.New(query.Options{Store: d.Store, Dir: dir, Most: d.Options.Copies.Query, Setting: "copies.query_bytes",
+		Room: d.checkSpace})
 }
 
 // newIndexes prepares the search in collected data.
@@ -47,7 +48,8 @@ func newIndexes(d *directory) *search.Indexes {
 	if d.DataDir != "" {
 		dir = filepath.Join(d.DataDir, "search")
 	}
-	return search.New(search.Options{Store: d.Store, Dir: dir, Most: d.Options.Copies.Search, Setting: "copies.search_bytes", Room: d.checkSpace})
+	return search.New(search.Options{Store: d.Store, Dir: dir, Most: d.Options.Copies.Search,
+		Setting: "copies.search_bytes", Room: d.checkSpace})
 }
 
 // destinations serves the destinations of all hosts that share a store. Requests go to the host that feeds the
@@ -100,7 +102,8 @@ func (ds *destinations) ask(ctx context.Context, q feedRequest) (d host.Destinat
 	defer clear(body)
 	out, err := p.ask(ctx, m, command{Verb: feedVerb, Principal: host.Who(ctx), Body: body})
 	if errors.Is(err, errOrphan) {
-		err = host.Refuse("unavailable", "host %s, which fed destination %s, is gone, and no other one feeds it yet; ask again in a moment", m.ID, q.Name)
+		err = host.Refuse("unavailable",
+			"host %s, which fed destination %s, is gone, and no other one feeds it yet; ask again in a moment", m.ID, q.Name)
 	}
 	if err != nil {
 		return d, err
@@ -129,7 +132,8 @@ func (ds *destinations) RotateDestination(ctx context.Context, name, secret stri
 }
 
 // RebuildDestination implements host.Destinations.
-func (ds *destinations) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (host.Destination, error) {
+func (ds *destinations) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID,
+	stream store.Stream) (host.Destination, error) {
 	return ds.ask(ctx, feedRequest{Do: "rebuild", Name: name, Connection: connection, Stream: stream})
 }
 
@@ -140,11 +144,14 @@ func (ds *destinations) RemoveDestination(ctx context.Context, name string) erro
 }
 
 // openDestinations starts feeding destinations.
-func openDestinations(ctx context.Context, d *directory, secrets *SigningSecrets, o ServiceOptions) (*destination.Feeds, error) {
+func openDestinations(ctx context.Context, d *directory, secrets *SigningSecrets,
+	o ServiceOptions) (*destination.Feeds, error) {
 	return destination.Open(ctx, destination.Options{
-		Store: d.Store, Secrets: secrets, Kinds: destinationKinds(webhook.NewCourier(o.Webhooks)), Host: d.ID, DataDir: d.DataDir, Idle: o.Idle, Members: store.MembersOf(d.Store), Log: d.Options.Log,
+		Store: d.Store, Secrets: secrets, Kinds: destinationKinds(webhook.NewCourier(o.Webhooks)), Host: d.ID,
+		DataDir: d.DataDir, Idle: o.Idle, Members: store.MembersOf(d.Store), Log: d.Options.Log,
 		Audited: func(ctx context.Context, action, name string, do func() error) error {
-			return asRefusal(d.audited(by(ctx, audit.Event{Action: audit.Action(action), Target: name, Outcome: audit.Done}), do))
+			return asRefusal(d.audited(by(ctx, audit.Event{Action: audit.Action(action), Target: name, Outcome: audit.Done}),
+				do))
 		},
 	})
 }

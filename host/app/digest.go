@@ -21,7 +21,8 @@ import (
 func (ms *modules) openModule(ctx context.Context, c store.Connector) ([]byte, error) {
 	path := ms.modulePath(c.Digest)
 	if !isDigest(string(c.Digest)) {
-		return nil, refusal("connector_not_runnable", fmt.Errorf("%s is listed with the digest %.80q, which is none; install it again", c.Name, c.Digest))
+		return nil, refusal("connector_not_runnable",
+			fmt.Errorf("%s is listed with the digest %.80q, which is none; install it again", c.Name, c.Digest))
 	}
 	here, err := ms.present(ctx, c.Digest)
 	if err != nil {
@@ -29,7 +30,8 @@ func (ms *modules) openModule(ctx context.Context, c store.Connector) ([]byte, e
 	}
 	wasm, err := readModule(path, ms.Options.Module)
 	if !here || errors.Is(err, fs.ErrNotExist) {
-		return nil, refusal("connector_not_runnable", fmt.Errorf("the module of %s is not at %s; install it again", c.Name, path))
+		return nil, refusal("connector_not_runnable",
+			fmt.Errorf("the module of %s is not at %s; install it again", c.Name, path))
 	}
 	if err != nil {
 		return nil, err
@@ -41,11 +43,15 @@ func (ms *modules) openModule(ctx context.Context, c store.Connector) ([]byte, e
 	ms.Options.Log.Warn("module changed on the disk", "connector", c.ID, "installed", c.Digest, "found", found)
 	where, err := ms.quarantine(path)
 	if err != nil {
-		return nil, refusal("connector_not_runnable", fmt.Errorf("the module of %s was changed: it has digest %s, not %s; it could not be set aside: %w", c.Name, found, c.Digest, err))
+		return nil, refusal("connector_not_runnable",
+			fmt.Errorf("the module of %s was changed: it has digest %s, not %s; it could not be set aside: %w", c.Name,
+				found, c.Digest, err))
 	}
-	changed := refusal("connector_not_runnable", fmt.Errorf("the module of %s was changed since it was installed: it has digest %s, not %s; it was not run, and is now in %s; find out who changed it, and install it again", c.Name, found, c.Digest, where))
-	return nil, errors.Join(changed, ms.Audit(audit.Event{Action: audit.ModuleQuarantined, Actor: "host", Target: string(c.ID), Outcome: audit.Done,
-		Details: []audit.Detail{audit.Digest(string(found))}}))
+	changed := refusal("connector_not_runnable",
+		fmt.Errorf("the module of %s was changed since it was installed: it has digest %s, not %s; it was not run, and is now in %s; find out who changed it, and install it again", c.Name, found, c.Digest, where))
+	return nil, errors.Join(changed,
+		ms.Audit(audit.Event{Action: audit.ModuleQuarantined, Actor: "host", Target: string(c.ID), Outcome: audit.Done,
+			Details: []audit.Detail{audit.Digest(string(found))}}))
 }
 
 // present reports whether the file of a module exists, after fetching one that another host installed.
@@ -66,7 +72,8 @@ func (ms *modules) quarantine(path string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	name := strings.TrimSuffix(filepath.Base(path), ".wasm") + "-" + time.Now().UTC().Format("20060102T150405.000000000") + ".wasm"
+	name := strings.TrimSuffix(filepath.Base(path), ".wasm") + "-" + time.Now().UTC().Format("20060102T150405.000000000") +
+		".wasm"
 	where := filepath.Join(dir, name)
 	return where, os.Rename(path, where)
 }
@@ -80,5 +87,6 @@ func digestOf(wasm []byte) store.Digest {
 // isDigest reports whether text is a well-formed digest, which is safe as a file name.
 func isDigest(text string) bool {
 	sum, ok := strings.CutPrefix(text, "sha256:")
-	return ok && len(sum) == 2*sha256.Size && !strings.ContainsFunc(sum, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
+	return ok && len(sum) == 2*sha256.Size &&
+		!strings.ContainsFunc(sum, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }

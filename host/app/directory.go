@@ -148,7 +148,8 @@ func (d *directory) makeDataDir() error {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(d.DataDir, "db")); err == nil {
-		return fmt.Errorf("%s has a store of its own; name another directory with data=DIR in the URL: %w", d.DataDir, ErrStoreURL)
+		return fmt.Errorf("%s has a store of its own; name another directory with data=DIR in the URL: %w",
+			d.DataDir, ErrStoreURL)
 	}
 	if err := os.MkdirAll(d.DataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
@@ -171,10 +172,12 @@ func (d *directory) openURL(url string) error {
 		self.ID = fillerID
 	}
 	s, err := drivers.Open(url, drivers.Options{
-		Logger: d.Options.Log, AllowNetworkFS: d.Options.AllowNetworkFS, AcceptLoss: d.Options.AcceptLoss, Ballast: ballast, Self: self,
+		Logger: d.Options.Log, AllowNetworkFS: d.Options.AllowNetworkFS, AcceptLoss: d.Options.AcceptLoss,
+		Ballast: ballast, Self: self,
 	})
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("open data directory %s: %w; make it yours, or name another with --store badger:DIR", d.DataDir, err)
+		return fmt.Errorf("open data directory %s: %w; make it yours, or name another with --store badger:DIR", d.DataDir,
+			err)
 	}
 	if err != nil {
 		return err

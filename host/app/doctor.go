@@ -71,7 +71,8 @@ func (c *checkup) versions() {
 		c.add("build", StateWeak, "build with CGO_ENABLED=0", "built with cgo, which leaves out Landlock")
 	}
 	if os.Geteuid() == 0 {
-		c.add("user", StateWeak, "run as a user of its own unless workers cannot get uids otherwise", "running as root, which is used only to give workers uids and namespaces")
+		c.add("user", StateWeak, "run as a user of its own unless workers cannot get uids otherwise",
+			"running as root, which is used only to give workers uids and namespaces")
 	}
 }
 
@@ -92,7 +93,9 @@ func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 		return
 	}
 	if d := damageOf(h.Store); d != nil {
-		c.add("store", StateBad, "restore a backup with sluice restore, or go on from what is left with sluice doctor --accept-loss", "read-only: %v", d)
+		c.add("store", StateBad,
+			"restore a backup with sluice restore, or go on from what is left with sluice doctor --accept-loss", "read-only: %v",
+			d)
 	} else if h.Remote {
 		c.add("store", StateOK, "", "opens")
 	} else {
@@ -141,7 +144,8 @@ func (c *checkup) open(h *Host, url string) error {
 	h.Options.AcceptLoss = true
 	err := h.openURL(url)
 	if err == nil {
-		err = h.Audit(audit.Event{Action: audit.LossAccepted, Target: "store", Outcome: audit.Done, Details: []audit.Detail{audit.Code(d.Code)}})
+		err = h.Audit(audit.Event{Action: audit.LossAccepted, Target: "store", Outcome: audit.Done,
+			Details: []audit.Detail{audit.Code(d.Code)}})
 	}
 	if err == nil {
 		c.add("loss", StateWeak, "run the connectors again; they fetch what is missing", "accepted: %v", d)
@@ -222,7 +226,8 @@ func (c *checkup) isolation(ctx context.Context, h *Host) {
 		c.add("self-test", StateBad, "run nothing you do not trust on this machine, and report this", "%v", err)
 		return
 	}
-	c.add("self-test", StateOK, "", "%d of %d attempts to get out were blocked, all that should have been", blocked, len(report.Attempts))
+	c.add("self-test", StateOK, "", "%d of %d attempts to get out were blocked, all that should have been", blocked,
+		len(report.Attempts))
 }
 
 // limits reports the limits in force.
@@ -232,5 +237,6 @@ func (c *checkup) limits(o Options) {
 		memory = 256 * abi.MiB
 	}
 	c.add("bounds", StateOK, "", "guest memory %d MiB, module %d MiB, compute %s, active %s, owner %s, total %s",
-		memory/abi.MiB, o.Module.Effective().Bytes/abi.MiB, o.Budgets.Compute, o.Budgets.Active, o.Budgets.OwnerWait, o.Budgets.Total)
+		memory/abi.MiB, o.Module.Effective().Bytes/abi.MiB, o.Budgets.Compute, o.Budgets.Active,
+		o.Budgets.OwnerWait, o.Budgets.Total)
 }

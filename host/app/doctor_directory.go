@@ -47,7 +47,8 @@ func (c *checkup) backup(d *directory) {
 	case time.Since(last.Created) > staleBackup:
 		c.add("backup", StateWeak, remedy, "the last verified one is of %s: %s", store.Time(last.Created), last.File)
 	case strings.HasPrefix(last.File, dir+string(filepath.Separator)):
-		c.add("backup", StateOK, "", "the last verified one is of %s, on the same disk: %s", store.Time(last.Created), last.File)
+		c.add("backup", StateOK, "", "the last verified one is of %s, on the same disk: %s",
+			store.Time(last.Created), last.File)
 	default:
 		c.add("backup", StateOK, "", "the last verified one is of %s: %s", store.Time(last.Created), last.File)
 	}
@@ -88,7 +89,8 @@ func (c *checkup) traces(data string) {
 	if bytes > manyTraces {
 		state, remedy = StateWeak, "remove those that nobody looks at any more, and trace only runs that are looked into"
 	}
-	c.add("traces", state, remedy, "%d browser traces, %d MiB, the oldest of %s, in %s", count, (bytes+abi.MiB-1)/abi.MiB, store.Time(oldest), dir)
+	c.add("traces", state, remedy, "%d browser traces, %d MiB, the oldest of %s, in %s", count, (bytes+abi.MiB-1)/abi.MiB,
+		store.Time(oldest), dir)
 }
 
 // directory reports on the data directory, and returns whether a store can be opened in it.
@@ -133,7 +135,8 @@ func (c *checkup) space(dir string) {
 // privateDirs are directories in the data directory with the permissions that others must not have. The cache is
 // readable for the group of the workers, and browsers with other uids traverse the data directory to reach their
 // profiles.
-var privateDirs = map[string]fs.FileMode{".": 0o066, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
+var privateDirs = map[string]fs.FileMode{".": 0o066, "vault": 0o077, "keys": 0o077, "modules": 0o077,
+	"audit": 0o077, "db": 0o077,
 	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "traces": 0o077, "cache": 0o027}
 
 // vault reports where the key of the stored secrets is kept.
@@ -153,7 +156,8 @@ func (c *checkup) vault(dir string) {
 	case place == vault.InKeyring:
 		c.add("vault", StateOK, "", "the key of the stored secrets is sealed by the OS keyring")
 	default:
-		c.add("vault", StateOK, "", "the key of the stored secrets is beside them: whoever copies the whole data directory can open them; sluice secret rotate --keyring moves it")
+		c.add("vault", StateOK, "",
+			"the key of the stored secrets is beside them: whoever copies the whole data directory can open them; sluice secret rotate --keyring moves it")
 	}
 }
 
@@ -174,7 +178,8 @@ func (c *checkup) modes(dir string) {
 		}
 	}
 	if len(open) > 0 {
-		c.add("modes", StateBad, "chown and chmod go-rwx: "+strings.Join(open, " "), "others can reach %d directories, or own them", len(open))
+		c.add("modes", StateBad, "chown and chmod go-rwx: "+strings.Join(open, " "),
+			"others can reach %d directories, or own them", len(open))
 		return
 	}
 	c.add("modes", StateOK, "", "nobody else can read or change the data")

@@ -66,7 +66,8 @@ func Candidates(all []store.Member, self string, labels []string) []store.Member
 }
 
 // RehearseAs is Rehearse of guests that are changed.
-func RehearseAs(ctx context.Context, h *Host, l *Loaded, recording []byte, answers map[string]host.Answer, wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
+func RehearseAs(ctx context.Context, h *Host, l *Loaded, recording []byte, answers map[string]host.Answer,
+	wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
 	return h.rehearse(ctx, l, recording, answers, wrap)
 }
 

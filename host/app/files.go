@@ -26,7 +26,8 @@ func (fs *recordFiles) Files(ctx context.Context, q store.FileQuery) (store.File
 }
 
 // OpenFile implements host.Files.
-func (fs *recordFiles) OpenFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.FileContent, store.File, error) {
+func (fs *recordFiles) OpenFile(ctx context.Context, c store.ConnectionID,
+	d store.Digest) (store.FileContent, store.File, error) {
 	kept, err := store.FilesOf(fs.Store)
 	if err != nil {
 		return nil, store.File{}, store.ErrNotFound

@@ -73,8 +73,9 @@ func installAs(t *testing.T, h *app.Host, wasm []byte, change func(*store.Connec
 func connect(t *testing.T, h *app.Host, c store.Connector, id store.ConnectionID, settings string) {
 	t.Helper()
 	now := time.Now()
-	err := h.Store.PutConnection(t.Context(), store.Connection{ID: id, ConnectorID: c.ID, Enabled: true, Settings: json.RawMessage(settings),
-		Digest: c.Digest, Manifest: c.Manifest, CreatedAt: now, UpdatedAt: now})
+	err := h.Store.PutConnection(t.Context(),
+		store.Connection{ID: id, ConnectorID: c.ID, Enabled: true, Settings: json.RawMessage(settings),
+			Digest: c.Digest, Manifest: c.Manifest, CreatedAt: now, UpdatedAt: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,8 @@ func (fs *forks) forkable(ctx context.Context, q host.ForkRun) (store.Run, error
 		return src, fmt.Errorf("read timeline of %s: %w", src.ID, err)
 	}
 	if q.FromSeq >= head.Next {
-		return src, host.Refuse("validation_error", "fromSeq: the run has no such event").With("fields", []map[string]string{{"path": "fromSeq", "rule": "exists"}})
+		return src, host.Refuse("validation_error", "fromSeq: the run has no such event").With("fields",
+			[]map[string]string{{"path": "fromSeq", "rule": "exists"}})
 	}
 	return src, fs.stillInstalled(ctx, src.Digest)
 }
@@ -127,5 +128,6 @@ func (fs *forks) workflowOf(ctx context.Context, src store.Run) (string, error) 
 			return c.Name, nil
 		}
 	}
-	return "", host.Refuse("connection_not_ready", "the connection of this run was deleted").With("code", "connection_not_found")
+	return "", host.Refuse("connection_not_ready", "the connection of this run was deleted").With("code",
+		"connection_not_found")
 }

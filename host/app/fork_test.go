@@ -31,7 +31,8 @@ func collect(t *testing.T, h *app.Host, s *app.Service, questions int) store.Run
 	return rec
 }
 
-func forked(t *testing.T, h *app.Host, s *app.Service, src store.RunID, from uint64) (rec store.Run, started map[string]any) {
+func forked(t *testing.T, h *app.Host, s *app.Service, src store.RunID,
+	from uint64) (rec store.Run, started map[string]any) {
 	t.Helper()
 	rec, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: src, FromSeq: from})
 	if err != nil {
@@ -77,12 +78,14 @@ func TestFork(t *testing.T) {
 	}
 
 	_, started := forked(t, h, s, first.ID, 0)
-	if started["state_from"] != nil || started["collection_mode"] != "full_refresh" || started["state_commit_intent"] != "do_not_persist" {
+	if started["state_from"] != nil || started["collection_mode"] != "full_refresh" ||
+		started["state_commit_intent"] != "do_not_persist" {
 		t.Errorf("from the beginning of the first: %v", started)
 	}
 	branch, started := forked(t, h, s, second.ID, 1)
 	from, _ := started["state_from"].(map[string]any)
-	if from["answers"] != string(first.ID) || started["collection_mode"] != "incremental" || started["state_commit_intent"] != "do_not_persist" {
+	if from["answers"] != string(first.ID) || started["collection_mode"] != "incremental" ||
+		started["state_commit_intent"] != "do_not_persist" {
 		t.Errorf("from the beginning of the second: %v", started)
 	}
 	_, started = forked(t, h, s, branch.ID, head(t, h, branch.ID)-1)
@@ -93,7 +96,8 @@ func TestFork(t *testing.T) {
 		t.Errorf("a branch moved the cursor to %s", got)
 	}
 	third, started := forked(t, h, s, second.ID, head(t, h, second.ID)-1)
-	if from, _ = started["state_from"].(map[string]any); from["answers"] != string(second.ID) || started["state_commit_intent"] != "commit_on_success" {
+	if from, _ = started["state_from"].(map[string]any); from["answers"] != string(second.ID) ||
+		started["state_commit_intent"] != "commit_on_success" {
 		t.Errorf("from the end of the second: %v", started)
 	}
 	if third.TriggerKind != "manual" {
@@ -114,7 +118,8 @@ func TestNoFork(t *testing.T) {
 		code, details := refusalCode(err)
 		return code, details["reason"]
 	}
-	if _, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: "run_none"}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: "run_none"}); !errors.Is(err,
+		store.ErrNotFound) {
 		t.Error(err)
 	}
 	if code, _ := fork(first.ID, head(t, h, first.ID)); code != "validation_error" {
@@ -148,18 +153,21 @@ func TestNoFork(t *testing.T) {
 func past(t *testing.T, h *app.Host, c store.Connector, shown string) store.RunID {
 	t.Helper()
 	now := time.Now()
-	rec := store.Run{ID: run.NewRunID(now), ConnectorID: c.ID, ConnectionID: "ask", Digest: c.Digest, Status: "active", StartedAt: now, TriggerKind: "manual", Attempt: 1}
+	rec := store.Run{ID: run.NewRunID(now), ConnectorID: c.ID, ConnectionID: "ask", Digest: c.Digest, Status: "active",
+		StartedAt: now, TriggerKind: "manual", Attempt: 1}
 	lease, err := h.Store.Acquire(t.Context(), rec, h.ID, h.Epoch, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rec.Status, rec.FinishedAt = "succeeded", &now
 	event := func(typ, data string) store.Event {
-		return store.Event{ID: store.EventID("evt_" + typ), Type: typ, RunID: rec.ID, ConnectionID: "ask", Stream: "answers", OccurredAt: now, Data: json.RawMessage(data)}
+		return store.Event{ID: store.EventID("evt_" + typ), Type: typ, RunID: rec.ID, ConnectionID: "ask", Stream: "answers",
+			OccurredAt: now, Data: json.RawMessage(data)}
 	}
 	receipt, err := h.Store.Submit(t.Context(), &store.Commit{Lease: lease, End: true, Run: &rec,
 		Advance: []store.State{{Stream: "answers", Cursor: json.RawMessage(`{"asked":9}`), CommittedAt: now, RunID: rec.ID}},
-		Events:  []store.Event{event("run.started", `{}`), event("run.state_advanced", `{"cursor":`+shown+`}`), event("run.completed", `{}`)}})
+		Events: []store.Event{event("run.started", `{}`), event("run.state_advanced", `{"cursor":`+shown+`}`),
+			event("run.completed", `{}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,9 +182,11 @@ func TestForkConformance(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
 	installAs(t, h, conformanceAsk(t), conformance)
-	src := over(t, h, startRun(t, s, host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(`{"ask": []}`)}).ID)
+	src := over(t, h, startRun(t, s,
+		host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(`{"ask": []}`)}).ID)
 	eventually(t, "its connection is gone", func() bool { return len(connections(t, h)) == 0 })
-	rec, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: src.ID, FromSeq: 0, Start: host.StartRun{Inputs: json.RawMessage(`{"ask": []}`)}})
+	rec, err := s.ForkRun(host.As(t.Context(), owner),
+		host.ForkRun{Source: src.ID, FromSeq: 0, Start: host.StartRun{Inputs: json.RawMessage(`{"ask": []}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}

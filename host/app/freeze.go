@@ -131,7 +131,8 @@ func (f *freezer) append(out []byte) ([]byte, error) {
 		return f.all(out)
 	}
 	if !ok || !f.m.Declares(text) {
-		return nil, invalid(f.path+".name", "scope_stream_unknown", "want the name of a stream that the connector declares").With("code", "scope_stream_unknown")
+		return nil, invalid(f.path+".name", "scope_stream_unknown",
+			"want the name of a stream that the connector declares").With("code", "scope_stream_unknown")
 	}
 	fields, restricted, err := f.fields(text)
 	if err != nil {
@@ -153,7 +154,8 @@ func (f *freezer) all(out []byte) ([]byte, error) {
 	span, _ := f.item.Member("time_range")
 	for _, st := range f.m.Streams {
 		if out = f.entry(out, st.Name, nil, false); st.ConsentTimeField == "" && !span.Absent() {
-			return nil, invalid(f.path+".time_range", "scope_time_range_unsupported", "records of %s have no time that a range could be held against; name the streams that have one", st.Name)
+			return nil, invalid(f.path+".time_range", "scope_time_range_unsupported",
+				"records of %s have no time that a range could be held against; name the streams that have one", st.Name)
 		}
 	}
 	return out, nil
@@ -179,7 +181,8 @@ func (f *freezer) fields(stream string) (fields []string, restricted bool, err e
 	}
 	fields, ok := textsOf(f.item, "fields")
 	if !ok {
-		return nil, false, invalid(f.path+".fields", "scope_fields_invalid", "want a list of at most %d field names", abi.MaxScopeFields).With("code", "scope_fields_invalid")
+		return nil, false, invalid(f.path+".fields", "scope_fields_invalid", "want a list of at most %d field names",
+			abi.MaxScopeFields).With("code", "scope_fields_invalid")
 	}
 	known := f.m.Stream(stream).Properties
 	for _, name := range fields {

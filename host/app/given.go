@@ -79,7 +79,8 @@ func (r *recordings) add(id store.RunID, from *Recorder, result *run.Result) err
 	if err != nil {
 		return err
 	}
-	out := host.Recording{Text: string(text), Exchanges: review.Exchanges, Origins: maps.Clone(review.Origins), Scrubbed: append([]string{}, review.Lines()...)}
+	out := host.Recording{Text: string(text), Exchanges: review.Exchanges, Origins: maps.Clone(review.Origins),
+		Scrubbed: append([]string{}, review.Lines()...)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {

@@ -82,7 +82,8 @@ func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connecti
 }
 
 // give changes what a connection is granted and records that in the audit log.
-func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
+func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.Digest,
+	change func(*store.Connection) error) (c store.Connection, err error) {
 	err = gs.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
 		c, err = gs.connections.change(ctx, id, change)
 		return err
@@ -92,7 +93,8 @@ func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.D
 
 // revoke revokes something from a connection and cancels its run. It takes effect even if the audit log cannot
 // be written, which is returned as an error.
-func (gs *grantStore) revoke(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+func (gs *grantStore) revoke(ctx context.Context, id store.ConnectionID,
+	change func(*store.Connection) error) (store.Connection, error) {
 	c, err := gs.connections.change(ctx, id, func(c *store.Connection) error {
 		c.Withdrawals++
 		return change(c)
@@ -120,7 +122,8 @@ func revocation(ctx context.Context) run.CancelRequest {
 }
 
 func grantEvent(a audit.Action, id store.ConnectionID, d store.Digest) audit.Event {
-	return audit.Event{Action: a, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(d))}}
+	return audit.Event{Action: a, Target: string(id), Outcome: audit.Done,
+		Details: []audit.Detail{audit.Digest(string(d))}}
 }
 
 func checkTerms(
@@ -222,7 +225,8 @@ func widened(granted json.RawMessage, approved, asked *abi.Manifest) (out []gran
 // pin records that the connection uses this version of its connector. A version that requests more than the
 // approved one is refused unless the owner accepted that.
 func (gs *grantStore) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
-	if c.Grant.Fault(store.Now(gs.Store)) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
+	if c.Grant.Fault(store.Now(gs.Store)) != "" || c.Digest == l.Connector.Digest &&
+		string(c.Manifest) == string(l.Manifest.Raw) {
 		return c, nil // a start refuses an unusable grant by itself
 	}
 	adopt := func(c *store.Connection) error {
@@ -247,8 +251,9 @@ func asksMore(id store.ConnectionID, l *Loaded, added []grant.Want) error {
 	if string(id) != l.Manifest.Name() {
 		command += " --connection " + string(id)
 	}
-	r := refusal("binding_not_approved", fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; %s gives it",
-		l.Manifest.Name(), id, abi.Cut(strings.Join(words, ", to "), 1000), command))
+	r := refusal("binding_not_approved",
+		fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; %s gives it",
+			l.Manifest.Name(), id, abi.Cut(strings.Join(words, ", to "), 1000), command))
 	r.Details = map[string]any{"connection_id": id, "added": added}
 	return r
 }

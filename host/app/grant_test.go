@@ -35,7 +35,8 @@ func TestRevokedWhileStarted(t *testing.T) {
 	h := openHost(t)
 	versions := []*app.Loaded{load(t, h, published(t, id, "1", "One")), load(t, h, published(t, id, "1", "Two"))}
 	for n := range 40 {
-		all := app.GrantRequest{Connector: versions[n%2], Approved: store.Approved{Hosts: []string{"a.example", "b.example"}, Plain: []string{"token"}}}
+		all := app.GrantRequest{Connector: versions[n%2],
+			Approved: store.Approved{Hosts: []string{"a.example", "b.example"}, Plain: []string{"token"}}}
 		if _, err := h.Grant(t.Context(), all); err != nil {
 			t.Fatal(err)
 		}

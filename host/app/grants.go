@@ -49,7 +49,8 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 		return host.Grant{}, asRefusal(err)
 	}
 	now := store.Now(gs.Store)
-	g := &store.Grant{AccessMode: cmp.Or(q.AccessMode, "continuous"), Status: "active", Ref: newGrantRef(now), ApprovedBy: who.ID, ApprovedAt: now}
+	g := &store.Grant{AccessMode: cmp.Or(q.AccessMode, "continuous"), Status: "active", Ref: newGrantRef(now),
+		ApprovedBy: who.ID, ApprovedAt: now}
 	if g.AccessMode != "continuous" && g.AccessMode != "single_use" {
 		return host.Grant{}, invalid("accessMode", "value_unknown", "want continuous or single_use")
 	}

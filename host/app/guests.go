@@ -58,8 +58,9 @@ func (g *guests) openSandbox(ctx context.Context) error {
 	}
 	wire := abi.DefaultWireLimits()
 	g.Sandbox, err = sandbox.Open(ctx, sandbox.Options{
-		CacheDir: cache, BuildID: worker.BuildID(), Engine: worker.EngineVersion(), Jail: jail.Options{Walls: g.Options.Walls},
-		Require: g.Options.Require, Prespawn: g.Options.Prespawn, OneRun: g.Options.OneRun, Limits: wire, Log: g.Options.Log,
+		CacheDir: cache, BuildID: worker.BuildID(), Engine: worker.EngineVersion(),
+		Jail: jail.Options{Walls: g.Options.Walls}, Require: g.Options.Require, Prespawn: g.Options.Prespawn,
+		OneRun: g.Options.OneRun, Limits: wire, Log: g.Options.Log,
 		Audit: func(event string, details map[string]string) { g.Options.Log.Warn(event, "details", details) },
 	})
 	return err

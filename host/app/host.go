@@ -45,7 +45,8 @@ func newHost(d *directory) *Host {
 	h.secretStore = &secretStore{d}
 	h.bindings = &bindings{d, network.NewRateLimiter(d.Options.Pace)}
 	h.authorizer = &authorizer{d, h.connections, h.grantStore, h.secretStore, h.bindings}
-	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer, h.bindings, h.guests, h.active}
+	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer,
+		h.bindings, h.guests, h.active}
 	h.artifacts = &artifacts{d}
 	h.recordFiles = &recordFiles{d}
 	h.backups = &backups{directory: d}

@@ -87,7 +87,8 @@ func (hs *hosts) Leads(ctx context.Context) (bool, error) {
 
 // signs reports whether this host has access to the keys that sign webhooks, or no host has.
 func (hs *hosts) signs(all []store.Member) bool {
-	return !slices.ContainsFunc(all, opensVault) || slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == hs.Epoch && opensVault(m) })
+	return !slices.ContainsFunc(all, opensVault) ||
+		slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == hs.Epoch && opensVault(m) })
 }
 
 // Yield lets another host lead, once this one has stopped the leader's tasks.
@@ -144,7 +145,8 @@ func (hs *hosts) open(ctx context.Context) error {
 // begin announces this host and starts its background work, which end stops.
 func (hs *hosts) begin(ctx context.Context) error {
 	err := hs.Announce(ctx, func(a *store.About) {
-		a.Version, a.Capacity, a.Key = ThisVersion().Version, hs.runs.controller.Stats().Runs, hs.peers.key.PublicKey().Bytes()
+		a.Version, a.Capacity, a.Key = ThisVersion().Version, hs.runs.controller.Stats().Runs,
+			hs.peers.key.PublicKey().Bytes()
 	})
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
@@ -194,7 +196,8 @@ func (hs *hosts) Hosts(ctx context.Context) ([]host.Member, error) {
 	if hs.members == nil {
 		stats := hs.runs.RunStats()
 		name, _ := os.Hostname()
-		return []host.Member{{HostID: hs.ID, Name: name, Version: ThisVersion().Version, Labels: []string{}, Capacity: stats.Runs, Runs: stats.Accepted, RunIDs: listed(runs[hs.ID]),
+		return []host.Member{{HostID: hs.ID, Name: name, Version: ThisVersion().Version, Labels: []string{},
+			Capacity: stats.Runs, Runs: stats.Accepted, RunIDs: listed(runs[hs.ID]),
 			Admitted: true, Leads: true, Self: true, JoinedAt: hs.started.UTC(), SeenAt: time.Now().UTC()}}, nil
 	}
 	all, err := hs.members.Members(ctx)
@@ -217,8 +220,10 @@ func (hs *hosts) Hosts(ctx context.Context) ([]host.Member, error) {
 // memberOf converts a member, without what is known only from elsewhere. Texts come from another process and are
 // cleaned.
 func memberOf(m store.Member) host.Member {
-	one := host.Member{HostID: m.ID, Name: abi.Clean(m.Name), Version: abi.Clean(m.Version), Labels: []string{}, RunIDs: []string{},
-		Capacity: m.Capacity, Runs: m.Runs, Admitted: opensVault(m), Draining: m.Draining, JoinedAt: m.JoinedAt, SeenAt: m.SeenAt}
+	one := host.Member{HostID: m.ID, Name: abi.Clean(m.Name), Version: abi.Clean(m.Version),
+		Labels: []string{}, RunIDs: []string{},
+		Capacity: m.Capacity, Runs: m.Runs, Admitted: opensVault(m), Draining: m.Draining,
+		JoinedAt: m.JoinedAt, SeenAt: m.SeenAt}
 	if u, err := url.Parse(m.URL); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 		one.URL = m.URL
 	}
@@ -247,9 +252,11 @@ func listed(all []string) []string { return append([]string{}, all...) }
 // DrainHost implements host.Hosts.
 func (hs *hosts) DrainHost(ctx context.Context, id string, on bool) (host.Member, error) {
 	if hs.members == nil {
-		return host.Member{}, host.Refuse("conflict", "this host has its store to itself, so nobody could take its work; stop it, which lets its runs end")
+		return host.Member{}, host.Refuse("conflict",
+			"this host has its store to itself, so nobody could take its work; stop it, which lets its runs end")
 	}
-	e := by(ctx, audit.Event{Action: audit.HostDrained, Target: abi.Cut(abi.Clean(id), 80), Outcome: audit.Done, Details: []audit.Detail{audit.Code(map[bool]string{true: "on", false: "off"}[on])}})
+	e := by(ctx, audit.Event{Action: audit.HostDrained, Target: abi.Cut(abi.Clean(id), 80), Outcome: audit.Done,
+		Details: []audit.Detail{audit.Code(map[bool]string{true: "on", false: "off"}[on])}})
 	if err := hs.audited(e, func() error { return hs.members.Drain(ctx, id, on) }); err != nil {
 		return host.Member{}, err
 	}
@@ -317,7 +324,8 @@ func (hs *hostsOfSchedules) Turn(ctx context.Context, id store.ConnectionID, due
 		return 0, nil
 	}
 	now, err := hs.source.ScheduledConnection(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && now.NotReady == "" && !slices.ContainsFunc(c.Approved.Mounts, unreachable) && hs.runs.controller.Full() == nil {
+	if errors.Is(err, store.ErrNotFound) || err == nil && now.NotReady == "" &&
+		!slices.ContainsFunc(c.Approved.Mounts, unreachable) && hs.runs.controller.Full() == nil {
 		return 0, nil
 	}
 	return passOver, err

@@ -25,7 +25,8 @@ func TestIdentify(t *testing.T) {
 	if again := id(); again != first {
 		t.Errorf("the id was %s and is %s", first, again)
 	}
-	for _, bad := range []string{"", "host_", "host_0123", "lost_0123456789abcdef", first + "0", "host_\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"} {
+	for _, bad := range []string{"", "host_", "host_0123", "lost_0123456789abcdef", first + "0",
+		"host_\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"} {
 		if err := os.WriteFile(filepath.Join(dir, "host-id"), []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}

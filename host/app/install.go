@@ -92,17 +92,20 @@ func (in *installer) Install(ctx context.Context, l *Loaded, o InstallOptions) (
 	in.listing.Lock()
 	defer in.listing.Unlock()
 	if now, err := in.revision(ctx, l.Connector); err != nil || now != before {
-		return Installed{}, cmp.Or(err, error(refusal("conflict", errors.New("another module of this connector was installed meanwhile; look again"))))
+		return Installed{}, cmp.Or(err,
+			error(refusal("conflict", errors.New("another module of this connector was installed meanwhile; look again"))))
 	}
 	l.Connector.Revision = before + 1
 	done.Connector = l.Connector
 	if t.pins { // before the connector, so that a crash in between leaves no connector without its pin
-		pin := store.Pin{ConnectorID: l.Connector.ID, Name: l.Connector.Name, Signer: *t.signer, PinnedAt: l.Connector.InstalledAt}
+		pin := store.Pin{ConnectorID: l.Connector.ID, Name: l.Connector.Name, Signer: *t.signer,
+			PinnedAt: l.Connector.InstalledAt}
 		if err := in.Store.PutPin(ctx, pin); err != nil {
 			return Installed{}, fmt.Errorf("pin key: %w", err)
 		}
 	}
-	return done, in.audited(by(ctx, installEvent(audit.ConnectorInstalled, l.Connector)), func() error { return in.Store.PutConnector(ctx, l.Connector) })
+	return done, in.audited(by(ctx, installEvent(audit.ConnectorInstalled, l.Connector)),
+		func() error { return in.Store.PutConnector(ctx, l.Connector) })
 }
 
 // revision returns how many modules a connector has had; 0 means none.
@@ -145,7 +148,9 @@ func checkReserved(m *abi.Manifest, conformance bool) error {
 	if rule == "" {
 		return nil
 	}
-	r := refusal("connector_invalid", errors.New("ids that begin with "+reservedNames+" are for the conformance connectors, which have no binding but interactive and no secret"))
+	r := refusal("connector_invalid",
+		errors.New("ids that begin with "+reservedNames+
+			" are for the conformance connectors, which have no binding but interactive and no secret"))
 	r.Details = map[string]any{"rule": rule}
 	return r
 }
@@ -178,5 +183,6 @@ func (o InstallOptions) confirm(why []string) error {
 
 // uninstall unlists a connector. Its connections and data are kept.
 func (in *installer) uninstall(ctx context.Context, c store.Connector) error {
-	return in.audited(by(ctx, installEvent(audit.ConnectorUninstalled, c)), func() error { return in.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
+	return in.audited(by(ctx, installEvent(audit.ConnectorUninstalled, c)),
+		func() error { return in.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
 }

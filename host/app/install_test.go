@@ -22,7 +22,8 @@ func TestCompareVersions(t *testing.T) {
 
 // Ids that can be mistaken for each other.
 func TestSkeleton(t *testing.T) {
-	for _, same := range [][2]string{{"git-log", "gitlog"}, {"Mail", "mail"}, {"paypal", "paypa1"}, {"сhat", "chat"}, {"my_box", "my-box"}, {"modern", "modem"}} {
+	for _, same := range [][2]string{{"git-log", "gitlog"}, {"Mail", "mail"}, {"paypal", "paypa1"}, {"сhat", "chat"},
+		{"my_box", "my-box"}, {"modern", "modem"}} {
 		if skeleton(same[0]) != skeleton(same[1]) {
 			t.Errorf("%q and %q do not look alike", same[0], same[1])
 		}

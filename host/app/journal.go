@@ -122,16 +122,17 @@ type resumable struct {
 }
 
 func resumableOf(q RunRequest) resumable {
-	return resumable{q.fixed.Start, q.Mode, q.Scope, q.Narrow, q.State, q.ResetState, q.NoPersist, q.Lower, q.StateFrom, q.AutomationMode}
+	return resumable{q.fixed.Start, q.Mode, q.Scope, q.Narrow, q.State, q.ResetState, q.NoPersist, q.Lower,
+		q.StateFrom, q.AutomationMode}
 }
 
 // request restores the RunRequest, with what the row of the run holds.
 func (r resumable) request(s *run.Suspended) RunRequest {
 	return RunRequest{
-		Connection: s.Run.ConnectionID, Existing: true, Mode: r.Mode, Scope: r.Scope, Narrow: r.Narrow, State: r.State, ResetState: r.ResetState,
-		NoPersist: r.NoPersist, Lower: r.Lower, StateFrom: r.StateFrom, AutomationMode: r.AutomationMode,
-		Trigger: s.Run.TriggerKind, Attempt: s.Run.Attempt, RetryOf: s.Run.RetryOf, Request: s.Run.Request,
-		fixed: &abi.Fixed{Start: r.Start, Told: true}, resume: s,
+		Connection: s.Run.ConnectionID, Existing: true, Mode: r.Mode, Scope: r.Scope, Narrow: r.Narrow, State: r.State,
+		ResetState: r.ResetState, NoPersist: r.NoPersist, Lower: r.Lower, StateFrom: r.StateFrom,
+		AutomationMode: r.AutomationMode, Trigger: s.Run.TriggerKind, Attempt: s.Run.Attempt, RetryOf: s.Run.RetryOf,
+		Request: s.Run.Request, fixed: &abi.Fixed{Start: r.Start, Told: true}, resume: s,
 	}
 }
 

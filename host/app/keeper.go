@@ -23,7 +23,8 @@ func (d *directory) joinVault(ctx context.Context) (admitted bool) {
 		var left []vault.Entry
 		left, err = d.shared.TakeIn()
 		for _, e := range left {
-			d.Options.Log.Warn("secret_left", "connection", e.Connection, "secret", e.Name, "why", "all hosts have another one, which counts; this host's own stays in its data directory")
+			d.Options.Log.Warn("secret_left", "connection", e.Connection, "secret", e.Name, "why",
+				"all hosts have another one, which counts; this host's own stays in its data directory")
 		}
 		if err != nil {
 			d.Options.Log.Error("secrets_not_moved", "error", err)

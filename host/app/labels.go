@@ -70,7 +70,9 @@ func (hs *hosts) labelled(ctx context.Context, id store.ConnectionID) error {
 	}
 	labels := strings.Join(missing, ", ")
 	if hs.members == nil {
-		return host.Refuse("connection_not_ready", "connection %s runs only at a host with the label %s, which this one lacks: serve it with --label %s", c.ID, labels, missing[0]).With("code", noLabel)
+		return host.Refuse("connection_not_ready",
+			"connection %s runs only at a host with the label %s, which this one lacks: serve it with --label %s", c.ID, labels,
+			missing[0]).With("code", noLabel)
 	}
 	all, err := hs.list(ctx)
 	if err != nil {
@@ -82,9 +84,13 @@ func (hs *hosts) labelled(ctx context.Context, id store.ConnectionID) error {
 		fit = append(fit, cmp.Or(one.URL, one.HostID))
 	}
 	if len(fit) == 0 {
-		return host.Refuse("connection_not_ready", "connection %s runs only at a host with the label %s, and none that starts runs has it: serve one with --label %s", c.ID, labels, missing[0]).With("code", noLabel)
+		return host.Refuse("connection_not_ready",
+			"connection %s runs only at a host with the label %s, and none that starts runs has it: serve one with --label %s",
+			c.ID, labels, missing[0]).With("code", noLabel)
 	}
-	return host.Refuse("connection_not_ready", "connection %s runs only at a host with the label %s, which this one lacks: start it at %s", c.ID, labels, strings.Join(fit, " or ")).With("code", noLabel)
+	return host.Refuse("connection_not_ready",
+		"connection %s runs only at a host with the label %s, which this one lacks: start it at %s", c.ID, labels,
+		strings.Join(fit, " or ")).With("code", noLabel)
 }
 
 // fitting returns a function that reports whether a host may run a connection: it has the needed labels, and is
@@ -135,10 +141,12 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 		out, err := p.ask(ctx, &m, command{Verb: "start", Principal: host.Who(ctx), Body: body})
 		switch {
 		case errors.Is(err, errOrphan):
-			return r, true, host.Refuse("unavailable", "host %s was to start the run, and is gone; see whether it did before you start it again", m.ID)
+			return r, true, host.Refuse("unavailable",
+				"host %s was to start the run, and is gone; see whether it did before you start it again", m.ID)
 		case err != nil:
 			return r, true, err // the run may have started there
-		case out.Refusal != nil && (out.Refusal.Code == "unavailable" || out.Refusal.Code == "connection_not_ready" || out.Refusal.Code == "rate_limited"):
+		case out.Refusal != nil && (out.Refusal.Code == "unavailable" || out.Refusal.Code == "connection_not_ready" ||
+			out.Refusal.Code == "rate_limited"):
 			continue
 		case out.Refusal != nil:
 			return r, true, out.Refusal

@@ -9,12 +9,14 @@ import (
 )
 
 func member(id string, capacity, runs int, labels ...string) store.Member {
-	return store.Member{ID: id, Epoch: id, About: store.About{Capacity: capacity, Labels: labels, Key: []byte("key"), KeyCode: []byte("code")}, Runs: runs}
+	return store.Member{ID: id, Epoch: id,
+		About: store.About{Capacity: capacity, Labels: labels, Key: []byte("key"), KeyCode: []byte("code")}, Runs: runs}
 }
 
 // Labels are names, with a value or without, and not more than a page shows.
 func TestLabels(t *testing.T) {
-	for label, good := range map[string]bool{"gpu": true, "site=berlin": true, "a/b.c-d=X_1.2": true, "": false, "Site=x": false, "site=": false, "a b": false, "a=b=c": false, "a=\x1b": false} {
+	for label, good := range map[string]bool{"gpu": true, "site=berlin": true, "a/b.c-d=X_1.2": true, "": false,
+		"Site=x": false, "site=": false, "a b": false, "a=b=c": false, "a=\x1b": false} {
 		if err := app.CheckLabels([]string{label}); (err == nil) != good {
 			t.Errorf("%q: %v", label, err)
 		}
@@ -27,7 +29,8 @@ func TestLabels(t *testing.T) {
 // Of the hosts that have what a connection needs, and that start runs, each has one place in an order
 // that all agree on; hosts with more room are first more often.
 func TestPlace(t *testing.T) {
-	all := []store.Member{member("full", 8, 8, "site=berlin"), member("free", 8, 0, "site=berlin", "browser"), member("other", 8, 0), member("command", 0, 0, "site=berlin")}
+	all := []store.Member{member("full", 8, 8, "site=berlin"), member("free", 8, 0, "site=berlin", "browser"),
+		member("other", 8, 0), member("command", 0, 0, "site=berlin")}
 	drained := member("drained", 8, 0, "site=berlin")
 	drained.Draining = true
 	all = append(all, drained)

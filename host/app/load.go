@@ -69,7 +69,8 @@ func (ms *modules) ambiguous(ctx context.Context, dir string) error {
 			return err
 		}
 		if ok {
-			return refusal("connector_not_runnable", fmt.Errorf("%s is a directory here and an installed connector; write ./%s for the directory, or %s for the connector", dir, dir, c.ID))
+			return refusal("connector_not_runnable",
+				fmt.Errorf("%s is a directory here and an installed connector; write ./%s for the directory, or %s for the connector", dir, dir, c.ID))
 		}
 	}
 	return nil
@@ -116,7 +117,8 @@ func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("%s is no regular file", path))
 	}
 	if most := lim.Effective().Bytes; fi.Size() > most {
-		return nil, &run.Refusal{Code: sandbox.CodeModuleInvalid, Message: fmt.Sprintf("%s has %d bytes, more than %d", path, fi.Size(), most),
+		return nil, &run.Refusal{Code: sandbox.CodeModuleInvalid,
+			Message: fmt.Sprintf("%s has %d bytes, more than %d", path, fi.Size(), most),
 			Details: map[string]any{"rule": sandbox.RuleModuleBytes, "offset": 0}}
 	}
 	wasm := make([]byte, fi.Size())
@@ -178,7 +180,8 @@ func loaded(m *CheckedModule, manifest []byte) (l *Loaded, err error) {
 		raw = manifest
 	}
 	if raw == nil {
-		return nil, refusal("connector_invalid", errors.New("the module carries no manifest; embed one with sluice build, or give --manifest FILE"))
+		return nil, refusal("connector_invalid",
+			errors.New("the module carries no manifest; embed one with sluice build, or give --manifest FILE"))
 	}
 	if l.Manifest, err = abi.ReadManifest(raw); err == nil {
 		err = Kinds.Check(l.Manifest)

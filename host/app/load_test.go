@@ -52,7 +52,8 @@ func TestImplementation(t *testing.T) {
 	loads(id, sidecar(ours, `"rows"`, `"lines"`), mine)
 	loads("unknown", sidecar(ours, "Bundled", "Found by what it says"), ours)
 
-	if err := os.Remove(filepath.Join(h.DataDir, "modules", strings.TrimPrefix(load(t, h, mine).Module.Digest, "sha256:")+".wasm")); err != nil {
+	if err := os.Remove(filepath.Join(h.DataDir, "modules", strings.TrimPrefix(load(t, h, mine).Module.Digest, "sha256:")+
+		".wasm")); err != nil {
 		t.Fatal(err)
 	}
 	loads("mailbox", "", ours)
@@ -66,7 +67,8 @@ func TestDirectoryOfThatName(t *testing.T) {
 	if err := os.Mkdir("mailbox", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Load(t.Context(), "mailbox", ""); err == nil || !strings.Contains(err.Error(), "./mailbox") || !strings.Contains(err.Error(), id) {
+	if _, err := h.Load(t.Context(), "mailbox", ""); err == nil || !strings.Contains(err.Error(), "./mailbox") ||
+		!strings.Contains(err.Error(), id) {
 		t.Errorf("the directory was taken: %v", err)
 	}
 	if _, err := h.Load(t.Context(), "./mailbox", ""); err == nil || strings.Contains(err.Error(), "installed connector") {
@@ -81,13 +83,17 @@ func TestDirectoryOfThatName(t *testing.T) {
 func TestRefusedStartLeavesNothing(t *testing.T) {
 	h := openHost(t)
 	l := load(t, h, published(t, id, "1", "Mailbox"))
-	if _, err := h.Start(t.Context(), app.RunRequest{Connector: l, Scope: json.RawMessage(`{"streams":[{"name":"nothing"}]}`)}); err == nil {
+	if _, err := h.Start(t.Context(),
+		app.RunRequest{Connector: l, Scope: json.RawMessage(`{"streams":[{"name":"nothing"}]}`)}); err == nil {
 		t.Fatal("a run of a stream that is not there was started")
 	}
-	if _, err := h.Grant(t.Context(), app.GrantRequest{Connector: l, Terms: &host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"nothing"}]}`)}}); err == nil {
+	if _, err := h.Grant(t.Context(),
+		app.GrantRequest{Connector: l,
+			Terms: &host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"nothing"}]}`)}}); err == nil {
 		t.Fatal("a stream that is not there was granted")
 	}
-	if _, err := h.Grant(t.Context(), app.GrantRequest{Connector: l, Approved: store.Approved{Hosts: []string{"no host"}}}); err == nil {
+	if _, err := h.Grant(t.Context(),
+		app.GrantRequest{Connector: l, Approved: store.Approved{Hosts: []string{"no host"}}}); err == nil {
 		t.Fatal("what is no host was approved")
 	}
 	if c, err := h.Store.Connection(t.Context(), "mailbox"); !errors.Is(err, store.ErrNotFound) {
@@ -98,11 +104,14 @@ func TestRefusedStartLeavesNothing(t *testing.T) {
 // What one connector collected is not gone on with by another.
 func TestKeptForAnother(t *testing.T) {
 	h := openHost(t)
-	old := store.Run{ID: "run_1", ConnectionID: "mailbox", ConnectorID: "https://other.example/mail", Status: "active", StartedAt: time.Now()}
+	old := store.Run{ID: "run_1", ConnectionID: "mailbox", ConnectorID: "https://other.example/mail", Status: "active",
+		StartedAt: time.Now()}
 	if _, err := h.Store.Acquire(t.Context(), old, "", "", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Start(t.Context(), app.RunRequest{Connector: load(t, h, published(t, id, "1", "Mailbox"))}); err == nil || !strings.Contains(err.Error(), "other.example") {
+	if _, err := h.Start(t.Context(),
+		app.RunRequest{Connector: load(t, h, published(t, id, "1", "Mailbox"))}); err == nil ||
+		!strings.Contains(err.Error(), "other.example") {
 		t.Errorf("a connection was made over what another connector collected: %v", err)
 	}
 }

@@ -17,17 +17,24 @@ func TestLooser(t *testing.T) {
 		{"name": "mail", "semantics": "append_only", "primary_key": ["id"], "consent_time_field": "sent", "selection": {"resources": true, "resource_field": "folder"},
 		"schema": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "folder": {"type": "string"}, "kind": {"type": "string"},
 			"body": {"type": "string"}, "sent": {"type": "string", "format": "date-time"}, "seen": {"type": "string", "format": "date-time"}}}}]}`
-	const fields, since, folder = `{"streams":[{"name":"mail","fields":["kind"]}]}`, `{"streams":[{"name":"mail","time_range":{"since":"2026-01-01T00:00:00Z"}}]}`,
+	const fields, since, folder = `{"streams":[{"name":"mail","fields":["kind"]}]}`,
+		`{"streams":[{"name":"mail","time_range":{"since":"2026-01-01T00:00:00Z"}}]}`,
 		`{"streams":[{"name":"mail","resources":["inbox"]}]}`
 	for _, c := range []struct{ name, scope, old, new, want string }{
-		{"required", fields, `"required": ["id"], "properties": {"id": {"type": "string"}, "folder"`, `"required": ["id", "body"], "properties": {"id": {"type": "string"}, "folder"`, "collect mail with its field body"},
+		{"required", fields, `"required": ["id"], "properties": {"id": {"type": "string"}, "folder"`,
+			`"required": ["id", "body"], "properties": {"id": {"type": "string"}, "folder"`, "collect mail with its field body"},
 		{"key", fields, `["id"], "consent`, `["id", "body"], "consent`, "collect mail with its field body"},
-		{"required, granted", `{"streams":[{"name":"mail","fields":["body"]}]}`, `"required": ["id"], "properties": {"id": {"type": "string"}, "folder"`, `"required": ["id", "body"], "properties": {"id": {"type": "string"}, "folder"`, ""},
-		{"required, no bound", "", `"required": ["id"], "properties": {"id": {"type": "string"}, "folder"`, `"required": ["id", "body"], "properties": {"id": {"type": "string"}, "folder"`, ""},
+		{"required, granted", `{"streams":[{"name":"mail","fields":["body"]}]}`,
+			`"required": ["id"], "properties": {"id": {"type": "string"}, "folder"`,
+			`"required": ["id", "body"], "properties": {"id": {"type": "string"}, "folder"`, ""},
+		{"required, no bound", "", `"required": ["id"], "properties": {"id": {"type": "string"}, "folder"`,
+			`"required": ["id", "body"], "properties": {"id": {"type": "string"}, "folder"`, ""},
 		{"no time", since, `"consent_time_field": "sent", `, ``, "collect mail by another time than sent"},
-		{"another time", since, `"consent_time_field": "sent"`, `"consent_time_field": "seen"`, "collect mail by another time than sent"},
+		{"another time", since, `"consent_time_field": "sent"`, `"consent_time_field": "seen"`,
+			"collect mail by another time than sent"},
 		{"another time, no bound", fields, `"consent_time_field": "sent"`, `"consent_time_field": "seen"`, ""},
-		{"another resource", folder, `"resource_field": "folder"`, `"resource_field": "kind"`, "collect mail by other resources than folder"},
+		{"another resource", folder, `"resource_field": "folder"`, `"resource_field": "kind"`,
+			"collect mail by other resources than folder"},
 		{"less", fields, `"body": {"type": "string"}, `, ``, ""},
 	} {
 		text := strings.Replace(v1, c.old, c.new, 1)

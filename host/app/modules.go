@@ -53,7 +53,8 @@ func (ms *modules) fetchModule(ctx context.Context, d store.Digest) error {
 		return fmt.Errorf("fetch module: %w", err)
 	}
 	if digestOf(wasm) != d || int64(len(wasm)) > ms.Options.Module.Effective().Bytes {
-		return refusal("connector_not_runnable", fmt.Errorf("what the store keeps as module %s is another one; install the connector again", d))
+		return refusal("connector_not_runnable",
+			fmt.Errorf("what the store keeps as module %s is another one; install the connector again", d))
 	}
 	return ms.writeModule(d, wasm)
 }
@@ -75,7 +76,8 @@ func (ms *modules) writeModule(d store.Digest, wasm []byte) error {
 
 // connector finds a connector among the bundled or the installed ones, by the first of these that matches: id or
 // name, the slug of key, then the further keys.
-func (ms *modules) connector(ctx context.Context, key string, bundled bool, more ...string) (store.Connector, bool, error) {
+func (ms *modules) connector(ctx context.Context, key string, bundled bool,
+	more ...string) (store.Connector, bool, error) {
 	all, err := ms.Store.Connectors(ctx)
 	if err != nil {
 		return store.Connector{}, false, fmt.Errorf("list connectors: %w", err)
@@ -118,7 +120,8 @@ func (ms *modules) installed(ctx context.Context, name, sidecar string) (*Loaded
 		}
 	}
 	if len(found) == 0 {
-		return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed, and there is no file or directory of that name; sluice connectors lists what is installed", name))
+		return nil, refusal("connector_not_runnable",
+			fmt.Errorf("no connector %s is installed, and there is no file or directory of that name; sluice connectors lists what is installed", name))
 	}
 	if len(found) == 2 && hasFingerprint(found[1], wanted) && !hasFingerprint(found[0], wanted) {
 		slices.Reverse(found)
@@ -193,5 +196,6 @@ func (ms *modules) moduleMissing(k store.Connector) bool {
 		return true
 	}
 	fi, err := os.Stat(ms.modulePath(k.Digest))
-	return errors.Is(err, fs.ErrNotExist) && store.ModulesOf(ms.Store) == nil || err == nil && k.Size > 0 && fi.Size() != k.Size
+	return errors.Is(err, fs.ErrNotExist) && store.ModulesOf(ms.Store) == nil ||
+		err == nil && k.Size > 0 && fi.Size() != k.Size
 }

@@ -95,7 +95,8 @@ func (m Move) child(t *testing.T) (cmd *exec.Cmd, out *bytes.Buffer) {
 	return cmd, out
 }
 
-// finish does the move again until it is done, or was before. A server notices only after a while that a process was killed.
+// finish does the move again until it is done, or was before. A server notices only after a while that a process was
+// killed.
 func (m Move) finish(t *testing.T) {
 	t.Helper()
 	m.KillAt = 0
@@ -204,7 +205,8 @@ func (w *moved) itemsIn(url string, kinds []store.ItemKind) []byte {
 }
 
 // restored are the kinds of items that a restore changes nothing of.
-var restored = []store.ItemKind{store.RunItem, store.EventItem, store.StreamItem, store.RecordItem, store.FileItem, store.PieceItem}
+var restored = []store.ItemKind{store.RunItem, store.EventItem, store.StreamItem, store.RecordItem,
+	store.FileItem, store.PieceItem}
 
 func dirOf(t *testing.T, url string) string {
 	t.Helper()
@@ -240,7 +242,8 @@ func (w *moved) struck(c *campaign.Campaign, m Move) {
 				if backup.Begun(dirOf(w.t, m.To)) {
 					c.Torn("a restore that was not finished is opened as a store")
 				}
-			} else if !errors.Is(err, backup.ErrUnfinished) || !strings.Contains(err.Error(), "give the same sluice restore again") {
+			} else if !errors.Is(err, backup.ErrUnfinished) ||
+				!strings.Contains(err.Error(), "give the same sluice restore again") {
 				c.Torn("%s is refused with: %v", dir, err)
 			}
 		}
@@ -315,7 +318,8 @@ func (w *moved) whole(c *campaign.Campaign, m Move) {
 
 // foreign are files beside a backup that look like those of an interrupted one, and are not of this host.
 func foreign(file string) []string {
-	return []string{filepath.Join(filepath.Dir(file), ".tmp-host_1111111111111111-1"), filepath.Join(filepath.Dir(file), ".tmp-mine")}
+	return []string{filepath.Join(filepath.Dir(file), ".tmp-host_1111111111111111-1"),
+		filepath.Join(filepath.Dir(file), ".tmp-mine")}
 }
 
 // A route is what a move does, from and to which kind of store.
@@ -350,8 +354,8 @@ func (w *moved) begin(r route) Move {
 	return Move{Do: r.do, From: w.stores[r.from], To: file}
 }
 
-// kill does a move that is killed at a step, or after a while if that is not 0. It reports whether the move was killed, and
-// which steps there were.
+// kill does a move that is killed at a step, or after a while if that is not 0. It reports whether the move was killed,
+// and which steps there were.
 func (w *moved) kill(m Move, after time.Duration) (killed bool, steps []string) {
 	w.t.Helper()
 	cmd, out := m.child(w.t)
@@ -383,8 +387,9 @@ func (w *moved) round(c *campaign.Campaign, m Move, next func(*Move) (after time
 	w.whole(c, m)
 }
 
-// TestKillMoves kills backups, restores and copies of stores with files, at their steps and at any time, once or several
-// times in a row. What is left is never taken for a whole store, the same command finishes it, and everything is there.
+// TestKillMoves kills backups, restores and copies of stores with files, at their steps and at any time, once or
+// several times in a row. What is left is never taken for a whole store, the same command finishes it, and everything
+// is there.
 func TestKillMoves(t *testing.T) {
 	c := campaign.New(t, "kill -9, backups, restores and copies")
 	w := newMoved(t)

@@ -50,7 +50,8 @@ func policyOf(approved []string) (*network.Policy, error) {
 
 // network returns the network binding of one run, nil if the module cannot use it. reserved are the hosts that
 // only the host itself reaches, for tokens.
-func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *requestLogger) (binding.Binding, error) {
+func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens,
+	t *requestLogger) (binding.Binding, error) {
 	if q.Replay != nil {
 		return network.Binding{Session: network.NewReplay(q.Replay.recording)}, nil
 	}
@@ -125,14 +126,16 @@ type requestLogger struct {
 // hop logs one request. Each redirect is a request.
 func (t *requestLogger) hop(n network.Hop) {
 	log := t.dir.Options.Log
-	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
+	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin",
+		n.Origin, "path", n.Path,
 		"status", n.Status, "refused", n.Refused, "sent", n.Sent, "received", n.Received, "took", n.Took)
 	if t.dir.requests == nil {
 		return
 	}
 	err := t.dir.requests.Add(audit.Request{
-		At: audit.Time{Time: n.Began}, Run: string(t.run), Connection: string(t.connection), Method: n.Method, Origin: n.Origin, Path: n.Path,
-		Status: n.Status, Refused: n.Refused, Sent: n.Sent, Received: n.Received, Millis: n.Took.Milliseconds(), Family: n.Family,
+		At: audit.Time{Time: n.Began}, Run: string(t.run), Connection: string(t.connection), Method: n.Method,
+		Origin: n.Origin, Path: n.Path, Status: n.Status, Refused: n.Refused, Sent: n.Sent, Received: n.Received,
+		Millis: n.Took.Milliseconds(), Family: n.Family,
 	})
 	if strings.HasSuffix(n.Refused, "_denied") {
 		err = errors.Join(err, t.dir.refusals.Refused(string(t.connection), n.Refused, string(t.run)))

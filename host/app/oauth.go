@@ -31,7 +31,8 @@ type tokens struct {
 // tokens makes the token sources of a run, and removes their stored authorizations from secrets; given are the
 // secrets that are not from the vault. A source that lacks something is left out, and the run reports it
 // missing.
-func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string, p *network.Policy, t *requestLogger) (*tokens, error) {
+func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string,
+	p *network.Policy, t *requestLogger) (*tokens, error) {
 	out := &tokens{sources: map[string]run.Token{}}
 	for _, f := range run.SecretFields(m) {
 		if f.OAuth == nil {
@@ -79,7 +80,8 @@ func (t replayedToken) Current(context.Context, string) (string, error) { return
 func (t replayedToken) Tell(func(string))                               {}
 
 // source returns the token source of a secret, nil if there is nothing to obtain a token with.
-func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Connection, secrets map[string]string, kept string, once bool, via *network.Client) (*oauth.Source, error) {
+func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Connection, secrets map[string]string,
+	kept string, once bool, via *network.Client) (*oauth.Source, error) {
 	c, err := authClient(f.OAuth, conn, secrets, via)
 	if c == nil || err != nil {
 		return nil, err
@@ -95,7 +97,8 @@ func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Conn
 		err = have.For(f.OAuth, c.ID)
 	}
 	if err != nil {
-		r := refusal("secret_missing", fmt.Errorf("secret %s: %w; authorize it with %s", f.Name, err, run.AuthorizeCommand(m, string(conn.ID), f.Name)))
+		r := refusal("secret_missing",
+			fmt.Errorf("secret %s: %w; authorize it with %s", f.Name, err, run.AuthorizeCommand(m, string(conn.ID), f.Name)))
 		r.Details = map[string]any{"secret": f.Name}
 		return nil, r
 	}
@@ -109,8 +112,10 @@ func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Conn
 }
 
 // authClient returns the OAuth client of a secret, nil if the client's own secret is missing.
-func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string, via *network.Client) (*oauth.Client, error) {
-	c := &oauth.Client{Declared: o, ID: o.ClientID, Secret: secrets[o.ClientSecret], Via: &network.Transport{Client: via, MaxBody: tokenBytes, Timeout: tokenTime}}
+func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string,
+	via *network.Client) (*oauth.Client, error) {
+	c := &oauth.Client{Declared: o, ID: o.ClientID, Secret: secrets[o.ClientSecret],
+		Via: &network.Transport{Client: via, MaxBody: tokenBytes, Timeout: tokenTime}}
 	if o.ClientSecret != "" && c.Secret == "" {
 		return nil, nil
 	}
@@ -122,7 +127,9 @@ func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string, 
 		c.ID, _ = m.Text()
 	}
 	if c.ID == "" || len(c.ID) > 512 || abi.Clean(c.ID) != c.ID {
-		r := refusal("setting_missing", fmt.Errorf("setting %q: is required, a text of at most 512 bytes; give it with --config '{\"%s\": …}'", o.ClientIDFrom, o.ClientIDFrom))
+		r := refusal("setting_missing",
+			fmt.Errorf("setting %q: is required, a text of at most 512 bytes; give it with --config '{\"%s\": …}'",
+				o.ClientIDFrom, o.ClientIDFrom))
 		r.Details = map[string]any{"setting": o.ClientIDFrom}
 		return nil, r
 	}
@@ -158,7 +165,8 @@ func (t *token) Current(ctx context.Context, refused string) (string, error) {
 	case !errors.As(err, &e):
 		return "", err
 	}
-	out := &network.Error{Errno: abi.EUNAVAIL, Code: e.Code, Message: fmt.Sprintf("cannot obtain the secret %s; %v", t.name, e)}
+	out := &network.Error{Errno: abi.EUNAVAIL, Code: e.Code,
+		Message: fmt.Sprintf("cannot obtain the secret %s; %v", t.name, e)}
 	switch e.Code {
 	case oauth.CodeExpired:
 		out.Errno, out.Message = abi.EDENIED, out.Message+"; authorize it with "+t.authorize

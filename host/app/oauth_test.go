@@ -21,9 +21,11 @@ import (
 // obtaining is a manifest whose secret token comes from base.
 func obtaining(base string, destinations ...abi.Destination) *abi.Manifest {
 	return &abi.Manifest{ConnectorID: "mail", Sluice: &abi.SluiceBlock{Secrets: []abi.SecretField{
-		{Name: "token", Secret: true, Required: true, FieldDelivery: abi.FieldDelivery{Destinations: destinations}, OAuth: &abi.OAuth{
-			Grant: abi.OAuthRefresh, Authorize: []string{abi.OAuthDevice}, TokenURL: base + "/token", DeviceURL: base + "/device", ClientID: "client", ClientAuth: abi.ClientAuthBasic,
-		}},
+		{Name: "token", Secret: true, Required: true, FieldDelivery: abi.FieldDelivery{Destinations: destinations},
+			OAuth: &abi.OAuth{
+				Grant: abi.OAuthRefresh, Authorize: []string{abi.OAuthDevice}, TokenURL: base + "/token",
+				DeviceURL: base + "/device", ClientID: "client", ClientAuth: abi.ClientAuthBasic,
+			}},
 	}}}
 }
 
@@ -32,7 +34,8 @@ func obtaining(base string, destinations ...abi.Destination) *abi.Manifest {
 func TestGuestHosts(t *testing.T) {
 	const auth, api = "auth.example", "api.example"
 	approved := []string{auth, api, "*.auth.example"}
-	if d := cmp.Diff([]string{api, "*.auth.example"}, network.GuestHosts(obtaining("https://auth.example"), approved)); d != "" {
+	if d := cmp.Diff([]string{api, "*.auth.example"},
+		network.GuestHosts(obtaining("https://auth.example"), approved)); d != "" {
 		t.Error(d)
 	}
 	listed := obtaining("https://auth.example")
@@ -43,7 +46,8 @@ func TestGuestHosts(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	if d := cmp.Diff([]string{"http://127.0.0.1:8080"}, network.TokenHosts(obtaining("http://127.0.0.1:8080").Sluice.Secrets[0].OAuth)); d != "" {
+	if d := cmp.Diff([]string{"http://127.0.0.1:8080"},
+		network.TokenHosts(obtaining("http://127.0.0.1:8080").Sluice.Secrets[0].OAuth)); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{auth}, network.RequestedHosts(obtaining("https://auth.example"))); d != "" {
@@ -62,7 +66,8 @@ func vaulted(t *testing.T, s *oauthtest.Server) (*Host, *vault.Vault, string) {
 		t.Fatal(err)
 	}
 	s.ClientID = "client"
-	err = putAuthorization(v, "mail", "token", oauth.Stored{Version: 1, RefreshToken: s.Authorization(), TokenURL: web.URL + "/token", ClientID: "client"})
+	err = putAuthorization(v, "mail", "token",
+		oauth.Stored{Version: 1, RefreshToken: s.Authorization(), TokenURL: web.URL + "/token", ClientID: "client"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +126,8 @@ func TestTokensUnapproved(t *testing.T) {
 	got, _ := tokensOf(t, h, obtaining(base))
 	_, err := got.sources["token"].Current(context.Background(), "")
 	var denied *network.Error
-	if !errors.As(err, &denied) || denied.Errno != abi.EDENIED || !strings.Contains(denied.Message, "--allow-host "+base) || len(s.Asked()) > 0 {
+	if !errors.As(err, &denied) || denied.Errno != abi.EDENIED ||
+		!strings.Contains(denied.Message, "--allow-host "+base) || len(s.Asked()) > 0 {
 		t.Errorf("got %v", err)
 	}
 }
@@ -136,7 +142,8 @@ func TestTokensExpired(t *testing.T) {
 	for range 10 {
 		_, err := got.sources["token"].Current(context.Background(), "")
 		var denied *network.Error
-		if !errors.As(err, &denied) || denied.Errno != abi.EDENIED || denied.Code != "authorization_expired" || !strings.HasSuffix(denied.Message, "; authorize it with sluice secret authorize mail token") {
+		if !errors.As(err, &denied) || denied.Errno != abi.EDENIED || denied.Code != "authorization_expired" ||
+			!strings.HasSuffix(denied.Message, "; authorize it with sluice secret authorize mail token") {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -159,7 +166,8 @@ func TestTokensOfAnotherServer(t *testing.T) {
 	policy, _ := policyOf([]string{web.URL})
 	_, err = h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &requestLogger{dir: h.directory})
 	var refused *run.Refusal
-	if !errors.As(err, &refused) || refused.Code != "secret_missing" || !strings.Contains(refused.Message, "sluice secret authorize mail token") {
+	if !errors.As(err, &refused) || refused.Code != "secret_missing" ||
+		!strings.Contains(refused.Message, "sluice secret authorize mail token") {
 		t.Errorf("got %v", err)
 	}
 	for _, secret := range s.Issued() {
@@ -179,7 +187,8 @@ func TestOwnerWins(t *testing.T) {
 	}
 	now := was
 	now.RefreshToken = "refresh-next"
-	if err := putAuthorization(v, "mail", "token", oauth.Stored{Version: 1, RefreshToken: "refresh-owner", TokenURL: base + "/token", ClientID: "client"}); err != nil {
+	if err := putAuthorization(v, "mail", "token",
+		oauth.Stored{Version: 1, RefreshToken: "refresh-owner", TokenURL: base + "/token", ClientID: "client"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Save(was, now); err != nil {
@@ -208,7 +217,8 @@ func TestClientSetting(t *testing.T) {
 	}
 	for _, settings := range []string{``, `{}`, `{"app": 1}`, `{"app": ""}`, `{"app": "a\u001b[2J"}`} {
 		var refused *run.Refusal
-		if _, err := authClient(o, store.Connection{Settings: []byte(settings)}, nil, nil); !errors.As(err, &refused) || refused.Code != "setting_missing" {
+		if _, err := authClient(o, store.Connection{Settings: []byte(settings)}, nil, nil); !errors.As(err, &refused) ||
+			refused.Code != "setting_missing" {
 			t.Errorf("%s: %v", settings, err)
 		}
 	}

@@ -96,5 +96,6 @@ func (o Options) settled() Options {
 
 // DefaultOptions returns Options with the defaults filled in, for callers that change some of them.
 func DefaultOptions() Options {
-	return Options{Budgets: run.DefaultBudgets(), Files: run.DefaultFileQuotas(), Copies: DefaultCopyQuotas(), Pace: network.DefaultPace()}
+	return Options{Budgets: run.DefaultBudgets(), Files: run.DefaultFileQuotas(), Copies: DefaultCopyQuotas(),
+		Pace: network.DefaultPace()}
 }

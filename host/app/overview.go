@@ -63,11 +63,13 @@ func (v *overview) connectionOf(id store.ConnectionID) (store.Connection, error)
 // connector returns the API's document of a connector with its connections.
 func (v *overview) connector(ctx context.Context, k store.Connector) (host.Connector, error) {
 	out := host.Connector{
-		ConnectorID: string(k.ID), Name: k.Name, Version: k.Version, ModuleDigest: string(k.Digest), DisplayName: k.DisplayName,
-		Manifest: k.Manifest, ABI: abiOf(k), Source: host.Source{Type: k.Source}, Signature: host.Signature{Status: "unsigned"},
-		Size: k.Size, InstalledAt: k.InstalledAt, InstalledBy: k.InstalledBy, IsDefault: true, Revision: max(k.Revision, 1),
-		Warnings: warnings(k), Conformance: k.Conformance, Connections: []host.ConnectionRef{}, Words: []string{},
-		Requested: host.RequestedByAll{Bindings: map[string]host.RequestedBinding{}, Secrets: []string{}, Streams: []string{}, InteractionKinds: []string{}},
+		ConnectorID: string(k.ID), Name: k.Name, Version: k.Version, ModuleDigest: string(k.Digest),
+		DisplayName: k.DisplayName, Manifest: k.Manifest, ABI: abiOf(k), Source: host.Source{Type: k.Source},
+		Signature: host.Signature{Status: "unsigned"}, Size: k.Size, InstalledAt: k.InstalledAt, InstalledBy: k.InstalledBy,
+		IsDefault: true, Revision: max(k.Revision, 1), Warnings: warnings(k), Conformance: k.Conformance,
+		Connections: []host.ConnectionRef{}, Words: []string{},
+		Requested: host.RequestedByAll{Bindings: map[string]host.RequestedBinding{}, Secrets: []string{}, Streams: []string{},
+			InteractionKinds: []string{}},
 	}
 	if k.Source == "" {
 		out.Source.Type = "file"
@@ -88,7 +90,8 @@ func (v *overview) connector(ctx context.Context, k store.Connector) (host.Conne
 		if of, ok := v.connectorOf(c); !ok || of.ID != k.ID || of.Bundled != k.Bundled {
 			continue
 		}
-		ref := host.ConnectionRef{ConnectionID: string(c.ID), DisplayName: shownAs(c, k), Ready: len(v.notReady(ctx, c)) == 0, Schedule: "none"}
+		ref := host.ConnectionRef{ConnectionID: string(c.ID), DisplayName: shownAs(c, k),
+			Ready: len(v.notReady(ctx, c)) == 0, Schedule: "none"}
 		if sc := v.schedules[c.ID]; sc != nil {
 			ref.Schedule = sc.EffectiveMode
 		}
@@ -125,10 +128,11 @@ func (v *overview) connection(ctx context.Context, c store.Connection) (host.Con
 	m := v.manifestOf(c)
 	out := host.Connection{
 		ConnectionID: string(c.ID), DisplayName: shownAs(c, k), ConnectorID: string(c.ConnectorID), ConnectorName: k.Name,
-		Version: k.Version, ModuleDigest: string(c.Digest), Mode: cmp.Or(c.Mode, "live"), Enabled: c.Enabled, NotReady: v.notReady(ctx, c),
-		Settings: c.Settings, Secrets: v.secrets(c, m, false), Grant: shownGrant(c), Bindings: shownBindings(c, m),
-		ProfileName: cmp.Or(c.ProfileName, string(c.ID)), CollectionSince: c.CollectionSince, LeakCanary: cmp.Or(c.LeakCanary, "enforce"), Labels: listed(c.Labels),
-		Schedule: v.schedules[c.ID], CreatedAt: c.CreatedAt, Revision: max(c.Revision, 1),
+		Version: k.Version, ModuleDigest: string(c.Digest), Mode: cmp.Or(c.Mode, "live"), Enabled: c.Enabled,
+		NotReady: v.notReady(ctx, c), Settings: c.Settings, Secrets: v.secrets(c, m, false), Grant: shownGrant(c),
+		Bindings: shownBindings(c, m), ProfileName: cmp.Or(c.ProfileName, string(c.ID)), CollectionSince: c.CollectionSince,
+		LeakCanary: cmp.Or(c.LeakCanary, "enforce"), Labels: listed(c.Labels), Schedule: v.schedules[c.ID],
+		CreatedAt: c.CreatedAt, Revision: max(c.Revision, 1),
 	}
 	if c.Digest != k.Digest {
 		out.Manifest = c.Manifest
@@ -170,7 +174,8 @@ func (v *overview) manifestOf(c store.Connection) *abi.Manifest {
 
 // configured returns a connection, its connector, and the installed manifest, against which new settings and
 // approvals are checked.
-func (ov *overviews) configured(ctx context.Context, id store.ConnectionID) (c store.Connection, k store.Connector, m *abi.Manifest, err error) {
+func (ov *overviews) configured(ctx context.Context,
+	id store.ConnectionID) (c store.Connection, k store.Connector, m *abi.Manifest, err error) {
 	v, err := ov.take(ctx)
 	if err != nil {
 		return c, k, nil, err
@@ -180,7 +185,8 @@ func (ov *overviews) configured(ctx context.Context, id store.ConnectionID) (c s
 	}
 	k, ok := v.connectorOf(c)
 	if m = v.manifest(k); !ok || m == nil {
-		return c, k, nil, host.Refuse("connector_not_runnable", "the connector of this connection is not installed; install it first")
+		return c, k, nil, host.Refuse("connector_not_runnable",
+			"the connector of this connection is not installed; install it first")
 	}
 	return c, k, m, nil
 }

@@ -54,7 +54,8 @@ func shownGrant(c store.Connection) *host.Grant {
 	if unapproved(g) {
 		return nil
 	}
-	out := &host.Grant{GrantID: grantRef(g), Scope: json.RawMessage("null"), AccessMode: "continuous", Status: "active", ApprovedBy: "owner", ApprovedAt: c.CreatedAt}
+	out := &host.Grant{GrantID: grantRef(g), Scope: json.RawMessage("null"), AccessMode: "continuous", Status: "active",
+		ApprovedBy: "owner", ApprovedAt: c.CreatedAt}
 	if g == nil {
 		return out
 	}
@@ -102,7 +103,8 @@ func (v *overview) secrets(c store.Connection, m *abi.Manifest, requested bool) 
 		return out
 	}
 	for _, f := range run.SecretFields(m) {
-		s := host.Secret{Name: f.Name, Label: f.Label, Required: f.Required, Delivery: "plain", Destinations: []abi.Destination{}, OAuth: f.OAuth != nil}
+		s := host.Secret{Name: f.Name, Label: f.Label, Required: f.Required, Delivery: "plain",
+			Destinations: []abi.Destination{}, OAuth: f.OAuth != nil}
 		if run.Sealed(m, f) {
 			s.Delivery = "sealed"
 		}

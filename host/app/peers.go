@@ -88,7 +88,8 @@ func serve[Q, A any](p *peers, verb string, do func(context.Context, Q) (A, erro
 
 // errOrphan is returned when the host that performs an active run is gone. Another host is about to take the run
 // over or to end it.
-var errOrphan = host.Refuse("unavailable", "the host that had the run is gone, and no other one has taken it yet; ask again in a moment")
+var errOrphan = host.Refuse("unavailable",
+	"the host that had the run is gone, and no other one has taken it yet; ask again in a moment")
 
 // holder returns the other host that performs an active run, nil if none does. The error is errOrphan if that
 // host is gone.
@@ -126,7 +127,8 @@ func (hs *hosts) holder(ctx context.Context, id store.RunID) (*store.Member, err
 
 // atHolder performs a request at the host that performs a run: through a command at another host, or with here
 // at this one.
-func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb string, q Q, here func(context.Context, Q) (A, error)) (a A, err error) {
+func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb string, q Q,
+	here func(context.Context, Q) (A, error)) (a A, err error) {
 	if p == nil {
 		return here(ctx, q)
 	}
@@ -185,7 +187,8 @@ func (out *outcome) read(m *store.Member, verb string, into any) error {
 // meanwhile.
 func (p *peers) moved(ctx context.Context, id store.RunID, from *store.Member, err error) bool {
 	var r *host.Refusal
-	if !errors.As(asRefusal(err), &r) || r.Code != "no_pending_interaction" && r.Code != "unavailable" || !rest(ctx, commandLook) {
+	if !errors.As(asRefusal(err), &r) || r.Code != "no_pending_interaction" && r.Code != "unavailable" ||
+		!rest(ctx, commandLook) {
 		return false
 	}
 	to, err := p.holder(ctx, id)
@@ -227,7 +230,8 @@ func (p *peers) ask(ctx context.Context, m *store.Member, c command) (out outcom
 			err = p.open(ctx, own, d, &out)
 			return out, err
 		case ctx.Err() != nil:
-			return out, host.Refuse("unavailable", "host %s did not answer in time; look whether it did what was asked before you ask again", m.ID)
+			return out, host.Refuse("unavailable",
+				"host %s did not answer in time; look whether it did what was asked before you ask again", m.ID)
 		case !errors.Is(err, store.ErrNotFound):
 			return out, err
 		}
@@ -267,7 +271,9 @@ func (p *peers) send(ctx context.Context, id string, public []byte, v any) error
 	if err != nil {
 		return err
 	}
-	return p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: id, Data: data, If: store.Absent(), ExpiresAt: p.members.Now().Add(commandLife)})
+	return p.Store.Write(ctx,
+		store.Write{Kind: store.Commands, ID: id, Data: data, If: store.Absent(),
+			ExpiresAt: p.members.Now().Add(commandLife)})
 }
 
 // open decodes a document after verifying that a host admitted to the vault sent it.
@@ -301,7 +307,8 @@ func (p *peers) listen(ctx context.Context) {
 	defer work.Wait()
 	room := make(chan struct{}, commandsMax)
 	for {
-		docs, err := p.Store.Documents(ctx, store.DocumentQuery{Kind: store.Commands, Prefix: p.Epoch + "/", Limit: commandsMax})
+		docs, err := p.Store.Documents(ctx,
+			store.DocumentQuery{Kind: store.Commands, Prefix: p.Epoch + "/", Limit: commandsMax})
 		if err != nil && ctx.Err() == nil {
 			p.Options.Log.Error("commands_not_read", "error", err)
 		}

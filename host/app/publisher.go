@@ -50,7 +50,8 @@ func ReadSignature(module, file string) (*signature.Signature, error) {
 
 // Claims returns what a signature must state about the connector.
 func (l *Loaded) Claims() signature.Claims {
-	return signature.Claims{Connector: string(l.Connector.ID), Version: l.Connector.Version, Digest: string(l.Connector.Digest)}
+	return signature.Claims{Connector: string(l.Connector.ID), Version: l.Connector.Version,
+		Digest: string(l.Connector.Digest)}
 }
 
 // Pinned returns the pinned key of a connector.
@@ -91,20 +92,28 @@ func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (s
 		key = carried
 	} else if key == (signature.PublicKey{}) {
 		if !pinned {
-			return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("the signature names key %s and does not carry it; give the publisher's public key with --key FILE", o.Signature.KeyID()))
+			return signatureTrust{},
+				refusal(CodeSignatureInvalid,
+					fmt.Errorf("the signature names key %s and does not carry it; give the publisher's public key with --key FILE",
+						o.Signature.KeyID()))
 		}
 		if key, err = signature.ParseKey(pin.Signer.Key); err != nil {
-			return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("pinned key of %s: %w; give the publisher's with --key FILE", l.Connector.ID, err))
+			return signatureTrust{},
+				refusal(CodeSignatureInvalid,
+					fmt.Errorf("pinned key of %s: %w; give the publisher's with --key FILE", l.Connector.ID, err))
 		}
 	}
 	if err := o.Signature.Verify(key, l.Wasm, l.Claims()); err != nil {
-		return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("%w; get both files again from the publisher, and its key if that is new", err))
+		return signatureTrust{},
+			refusal(CodeSignatureInvalid,
+				fmt.Errorf("%w; get both files again from the publisher, and its key if that is new", err))
 	}
 	t := signatureTrust{signer: &store.Signer{KeyID: key.ID(), Key: key.String()}}
 	t.pins = !pinned || pin.Signer != *t.signer
 	if pinned && t.pins {
 		t.replaces = &pin.Signer
-		t.doubts = []string{fmt.Sprintf("%s is signed with key %s (%s), but key %s (%s) is pinned for it: its publisher has a new key, or it is not its publisher's",
+		t.doubts = []string{fmt.Sprintf(
+			"%s is signed with key %s (%s), but key %s (%s) is pinned for it: its publisher has a new key, or it is not its publisher's",
 			l.Connector.ID, key.ID(), key, pin.Signer.KeyID, pin.Signer.Key)}
 	}
 	return t, nil
@@ -113,11 +122,17 @@ func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (s
 func unsigned(l *Loaded, o InstallOptions, pin store.Pin, pinned bool) (signatureTrust, error) {
 	switch {
 	case o.Key != signature.PublicKey{}:
-		return signatureTrust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned, and --key names a key; put its signature beside it, or give --signature FILE", l.Connector.ID))
+		return signatureTrust{},
+			refusal(CodeSignatureRequired,
+				fmt.Errorf("%s is unsigned, and --key names a key; put its signature beside it, or give --signature FILE",
+					l.Connector.ID))
 	case o.RequireSignature:
-		return signatureTrust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned; put its signature beside it, or give --signature FILE", l.Connector.ID))
+		return signatureTrust{},
+			refusal(CodeSignatureRequired,
+				fmt.Errorf("%s is unsigned; put its signature beside it, or give --signature FILE", l.Connector.ID))
 	case pinned:
-		return signatureTrust{doubts: []string{fmt.Sprintf("%s is unsigned, but key %s is pinned for it", l.Connector.ID, pin.Signer.KeyID)}}, nil
+		return signatureTrust{doubts: []string{fmt.Sprintf("%s is unsigned, but key %s is pinned for it", l.Connector.ID,
+			pin.Signer.KeyID)}}, nil
 	}
 	return signatureTrust{}, nil
 }
@@ -145,12 +160,14 @@ func (ps *publishers) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
 
 // checkDoubts refuses a module with Doubts, unless its owner accepts it or the connection ran it before.
 func (ps *publishers) checkDoubts(ctx context.Context, q RunRequest) error {
-	if c, err := ps.Store.Connection(ctx, q.connectionID()); q.Accepted || err == nil && c.Digest == q.Connector.Connector.Digest {
+	if c, err := ps.Store.Connection(ctx, q.connectionID()); q.Accepted ||
+		err == nil && c.Digest == q.Connector.Connector.Digest {
 		return nil
 	}
 	doubts, err := ps.Doubts(ctx, q.Connector)
 	if err != nil || len(doubts) == 0 {
 		return err
 	}
-	return refusal("binding_not_approved", fmt.Errorf("%s; look at it with sluice inspect, and give --yes if you mean it", strings.Join(doubts, "; ")))
+	return refusal("binding_not_approved",
+		fmt.Errorf("%s; look at it with sluice inspect, and give --yes if you mean it", strings.Join(doubts, "; ")))
 }

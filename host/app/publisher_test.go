@@ -28,7 +28,8 @@ type release struct {
 // makes it another module. It is unsigned.
 func published(t *testing.T, id, version, title string) release {
 	t.Helper()
-	code := []byte("\x00asm\x01\x00\x00\x00" + "\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" + "\x05\x04\x01\x01\x01\x01" +
+	code := []byte("\x00asm\x01\x00\x00\x00" + "\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" +
+		"\x05\x04\x01\x01\x01\x01" +
 		"\x07\x13\x02\x06_start\x00\x00\x06memory\x02\x00" + "\x0a\x04\x01\x02\x00\x0b")
 	manifest := fmt.Sprintf(`{"protocol_version": "0.1.0", "connector_id": %q, "version": %q, "display_name": %q, "streams": [{"name": "rows",
 		"semantics": "append_only", "primary_key": ["id"], "schema": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}}]}`, id, version, title)
@@ -165,9 +166,12 @@ func TestTamper(t *testing.T) {
 			r.write(r.path, bytes.Replace(r.wasm(), []byte("Mailbox"), []byte("Mailboy"), 1))
 			return r
 		}(), app.InstallOptions{}, app.CodeSignatureInvalid, "is of another module", false},
-		{"signature flipped", next().edited("\nRU", "\nRV"), app.InstallOptions{}, app.CodeSignatureInvalid, "is damaged", false},
-		{"comment flipped", next().edited("version:1.3.0", "version:1.4.0"), app.InstallOptions{}, app.CodeSignatureInvalid, "does not match", false},
-		{"key in the comment replaced", next().edited(publisher.Public().String(), thief.Public().String()), app.InstallOptions{}, app.CodeSignatureInvalid, "is by another key", false},
+		{"signature flipped", next().edited("\nRU", "\nRV"), app.InstallOptions{}, app.CodeSignatureInvalid,
+			"is damaged", false},
+		{"comment flipped", next().edited("version:1.3.0", "version:1.4.0"), app.InstallOptions{}, app.CodeSignatureInvalid,
+			"does not match", false},
+		{"key in the comment replaced", next().edited(publisher.Public().String(), thief.Public().String()),
+			app.InstallOptions{}, app.CodeSignatureInvalid, "is by another key", false},
 		{"signature of another release", func() release {
 			r := published(t, id, "1.4.0", "Mailbox")
 			text, err := os.ReadFile(genuine.path + signature.Suffix)
@@ -177,21 +181,34 @@ func TestTamper(t *testing.T) {
 			r.write(r.path+signature.Suffix, text)
 			return r
 		}(), app.InstallOptions{}, app.CodeSignatureInvalid, "is of another module: of " + id + " 1.3.0", false},
-		{"claims another version", published(t, id, "1.3.0", "Mailbox").claimed(publisher, signature.Claims{Connector: id, Version: "9", Digest: "sha256:0"}),
+		{"claims another version",
+			published(t, id, "1.3.0", "Mailbox").claimed(publisher,
+				signature.Claims{Connector: id, Version: "9", Digest: "sha256:0"}),
 			app.InstallOptions{}, app.CodeSignatureInvalid, "is of another module", false},
-		{"no key that was asked for", next(), app.InstallOptions{Key: thief.Public()}, app.CodeSignatureInvalid, "is by another key", false},
-		{"no signature where a key was asked for", published(t, id, "1.3.0", "Mailbox"), app.InstallOptions{Key: publisher.Public()}, app.CodeSignatureRequired, "is unsigned", false},
-		{"no signature where one is required", published(t, "other", "1", "Other"), app.InstallOptions{RequireSignature: true}, app.CodeSignatureRequired, "is unsigned", false},
-		{"signature left out", published(t, id, "1.3.0", "Mailbox"), app.InstallOptions{}, "connector_invalid", "is unsigned, but key", true},
-		{"signed again by another", published(t, id, "1.3.0", "Mailbox").signedBy(h, thief), app.InstallOptions{}, "connector_invalid", "is pinned for it", true},
+		{"no key that was asked for", next(), app.InstallOptions{Key: thief.Public()}, app.CodeSignatureInvalid,
+			"is by another key", false},
+		{"no signature where a key was asked for", published(t, id, "1.3.0", "Mailbox"),
+			app.InstallOptions{Key: publisher.Public()}, app.CodeSignatureRequired, "is unsigned", false},
+		{"no signature where one is required", published(t, "other", "1", "Other"),
+			app.InstallOptions{RequireSignature: true}, app.CodeSignatureRequired, "is unsigned", false},
+		{"signature left out", published(t, id, "1.3.0", "Mailbox"), app.InstallOptions{}, "connector_invalid",
+			"is unsigned, but key", true},
+		{"signed again by another", published(t, id, "1.3.0", "Mailbox").signedBy(h, thief), app.InstallOptions{},
+			"connector_invalid", "is pinned for it", true},
 		{"genuine but older", older, app.InstallOptions{}, "connector_invalid", "1.1.0 is older", true},
-		{"same version, another module", published(t, id, "1.2.0", "Mailbox again").signedBy(h, publisher), app.InstallOptions{}, "connector_invalid", "another module under the same version", true},
-		{"an id that looks alike", published(t, "https://connectors.example/rnailbox", "1.3.0", "Mailbox").signedBy(h, thief), app.InstallOptions{}, "connector_invalid", "looks like the installed", true},
-		{"another id with the same name", published(t, "https://elsewhere.example/mailbox", "1.3.0", "Mailbox").signedBy(h, thief), app.InstallOptions{}, "connector_invalid", "would be called mailbox", true},
-		{"older, and by another", published(t, id, "1.0.0", "Mailbox").signedBy(h, thief), app.InstallOptions{}, "connector_invalid", "1.0.0 is older", true},
+		{"same version, another module", published(t, id, "1.2.0", "Mailbox again").signedBy(h, publisher),
+			app.InstallOptions{}, "connector_invalid", "another module under the same version", true},
+		{"an id that looks alike", published(t, "https://connectors.example/rnailbox", "1.3.0", "Mailbox").signedBy(h, thief),
+			app.InstallOptions{}, "connector_invalid", "looks like the installed", true},
+		{"another id with the same name",
+			published(t, "https://elsewhere.example/mailbox", "1.3.0", "Mailbox").signedBy(h, thief), app.InstallOptions{},
+			"connector_invalid", "would be called mailbox", true},
+		{"older, and by another", published(t, id, "1.0.0", "Mailbox").signedBy(h, thief), app.InstallOptions{},
+			"connector_invalid", "1.0.0 is older", true},
 	} {
 		before := listed(t, h)
-		ways := []app.InstallOptions{{}, {Force: true}, {Confirm: yes}, {Force: true, Confirm: func(string) bool { return false }}}
+		ways := []app.InstallOptions{{}, {Force: true}, {Confirm: yes},
+			{Force: true, Confirm: func(string) bool { return false }}}
 		if !c.owners {
 			ways = append(ways, app.InstallOptions{Force: true, Confirm: yes})
 		}
@@ -200,7 +217,8 @@ func TestTamper(t *testing.T) {
 			o.Force, o.Confirm = way.Force, way.Confirm
 			_, err := install(h, c.release, o)
 			var refused *run.Refusal
-			if !errors.As(err, &refused) || refused.Code != c.code || !strings.Contains(refused.Message, c.says) || c.owners != errors.Is(err, app.ErrSuspicious) {
+			if !errors.As(err, &refused) || refused.Code != c.code || !strings.Contains(refused.Message, c.says) ||
+				c.owners != errors.Is(err, app.ErrSuspicious) {
 				t.Errorf("%s, force %v, confirm %v: %v", c.name, way.Force, way.Confirm != nil, err)
 			}
 		}
@@ -211,7 +229,8 @@ func TestTamper(t *testing.T) {
 			asked := ""
 			other := openHost(t)
 			mustInstall(t, other, published(t, id, "1.2.0", "Mailbox").signedBy(other, publisher), app.InstallOptions{})
-			mustInstall(t, other, c.release, app.InstallOptions{Force: true, Confirm: func(why string) bool { asked = why; return true }})
+			mustInstall(t, other, c.release,
+				app.InstallOptions{Force: true, Confirm: func(why string) bool { asked = why; return true }})
 			if !strings.Contains(asked, c.says) {
 				t.Errorf("%s: the owner was asked: %q", c.name, asked)
 			}
@@ -269,21 +288,26 @@ func TestPinStays(t *testing.T) {
 func TestPinMoves(t *testing.T) {
 	h := openHost(t)
 	first, second := newKey(t), newKey(t)
-	named := mustInstall(t, h, published(t, id, "1.0.0", "Mailbox").signedBy(h, first), app.InstallOptions{Key: first.Public()})
+	named := mustInstall(t, h, published(t, id, "1.0.0", "Mailbox").signedBy(h, first),
+		app.InstallOptions{Key: first.Public()})
 	if !named.Pinned || named.FirstUse {
 		t.Errorf("a key that was named: %+v", named)
 	}
 	force := app.InstallOptions{Force: true, Confirm: yes}
-	if done := mustInstall(t, h, published(t, id, "1.1.0", "Mailbox"), force); done.Connector.Signer != nil || done.Pinned {
+	if done := mustInstall(t, h, published(t, id, "1.1.0", "Mailbox"), force); done.Connector.Signer != nil ||
+		done.Pinned {
 		t.Errorf("unsigned: %+v", done)
 	}
-	if _, err := install(h, published(t, id, "1.2.0", "Mailbox"), app.InstallOptions{}); !errors.Is(err, app.ErrSuspicious) {
+	if _, err := install(h, published(t, id, "1.2.0", "Mailbox"), app.InstallOptions{}); !errors.Is(err,
+		app.ErrSuspicious) {
 		t.Errorf("the second unsigned one: %v", err)
 	}
-	if done := mustInstall(t, h, published(t, id, "1.2.0", "Mailbox").signedBy(h, second), force); !done.Pinned || done.FirstUse || done.Replaced.Key != first.Public().String() {
+	if done := mustInstall(t, h, published(t, id, "1.2.0", "Mailbox").signedBy(h, second), force); !done.Pinned ||
+		done.FirstUse || done.Replaced.Key != first.Public().String() {
 		t.Errorf("another key: %+v", done)
 	}
-	if _, err := install(h, published(t, id, "1.3.0", "Mailbox").signedBy(h, first), app.InstallOptions{}); !errors.Is(err, app.ErrSuspicious) {
+	if _, err := install(h, published(t, id, "1.3.0", "Mailbox").signedBy(h, first), app.InstallOptions{}); !errors.Is(err,
+		app.ErrSuspicious) {
 		t.Errorf("the first key after the second: %v", err)
 	}
 }
@@ -301,7 +325,8 @@ func TestPinnedID(t *testing.T) {
 	if err := h.Store.PutPin(t.Context(), pin); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := install(h, published(t, id, "1.3.0", "Mailbox").signedBy(h, thief), app.InstallOptions{}); !errors.Is(err, app.ErrSuspicious) {
+	if _, err := install(h, published(t, id, "1.3.0", "Mailbox").signedBy(h, thief), app.InstallOptions{}); !errors.Is(err,
+		app.ErrSuspicious) {
 		t.Errorf("a key of the same id: %v", err)
 	}
 }
@@ -321,7 +346,8 @@ func TestQuarantine(t *testing.T) {
 		r.write(path, found)
 		_, err := h.Load(t.Context(), "mailbox", "")
 		var refused *run.Refusal
-		if !errors.As(err, &refused) || refused.Code != "connector_not_runnable" || !strings.Contains(refused.Message, "was changed since it was installed") {
+		if !errors.As(err, &refused) || refused.Code != "connector_not_runnable" ||
+			!strings.Contains(refused.Message, "was changed since it was installed") {
 			t.Fatalf("%d other bytes: %v", len(found), err)
 		}
 		kept, err := filepath.Glob(filepath.Join(h.DataDir, "modules", "quarantine", "*.wasm"))
@@ -376,7 +402,8 @@ func TestListedDigest(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, digest := range []store.Digest{"sha256:../outside", "../outside", "", "sha256:../" + store.Digest(strings.Repeat("./", 27)) + "outside"} {
+	for _, digest := range []store.Digest{"sha256:../outside", "../outside", "",
+		"sha256:../" + store.Digest(strings.Repeat("./", 27)) + "outside"} {
 		c := store.Connector{ID: "mailbox", Name: "mailbox", Digest: digest, Manifest: []byte("{}")}
 		if err := h.Store.PutConnector(t.Context(), c); err != nil {
 			t.Fatal(err)

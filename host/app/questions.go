@@ -34,7 +34,8 @@ func (qs *questions) Answer(ctx context.Context, a host.Answer) error {
 }
 
 func (qs *questions) answer(ctx context.Context, a host.Answer) (struct{}, error) {
-	e := audit.Event{Action: audit.InteractionAnswered, Target: string(a.RunID) + "/" + a.InteractionID, Outcome: audit.Done}
+	e := audit.Event{Action: audit.InteractionAnswered, Target: string(a.RunID) + "/" + a.InteractionID,
+		Outcome: audit.Done}
 	return struct{}{}, asRefusal(qs.audited(by(ctx, e), func() error {
 		a.Status, a.By = strings.Clone(a.Status), host.Who(ctx).ID
 		return qs.desk.Answer(ctx, a)

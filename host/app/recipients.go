@@ -24,7 +24,9 @@ func (bs *backups) recipients(q host.NewBackup) (to backup.Recipients, fresh str
 		case len(given) > 0 || q.NewIdentity != "":
 			return nil, "", fmt.Errorf("%w: it is for recipients or --plain, not both", ErrBackupChoice)
 		case len(kept) > 0:
-			return nil, "", fmt.Errorf("%w: backups of %s are for the recipients in backup.recipients there; move that file away if they shall be plain", ErrBackupChoice, bs.DataDir)
+			return nil, "", fmt.Errorf(
+				"%w: backups of %s are for the recipients in backup.recipients there; move that file away if they shall be plain",
+				ErrBackupChoice, bs.DataDir)
 		}
 		return nil, "", nil
 	}
@@ -40,7 +42,8 @@ func (bs *backups) recipients(q host.NewBackup) (to backup.Recipients, fresh str
 		}
 	}
 	if to = append(kept, given...); len(to) == 0 {
-		return nil, "", fmt.Errorf("%w: a backup is encrypted to somebody: let --new-identity FILE make a key, give one of age-keygen's with --to age1…, or list some in %s",
+		return nil, "", fmt.Errorf(
+			"%w: a backup is encrypted to somebody: let --new-identity FILE make a key, give one of age-keygen's with --to age1…, or list some in %s",
 			backup.ErrRecipient, filepath.Join(bs.DataDir, "backup.recipients"))
 	}
 	return to, fresh, nil
@@ -59,7 +62,8 @@ func (bs *backups) checkOutside(path string) error {
 		return err
 	}
 	if rel, err := filepath.Rel(data, abs); err == nil && filepath.IsLocal(rel) {
-		return fmt.Errorf("%w: %s is in the data directory; an identity beside what it protects is no use", ErrBackupChoice, path)
+		return fmt.Errorf("%w: %s is in the data directory; an identity beside what it protects is no use",
+			ErrBackupChoice, path)
 	}
 	return nil
 }

@@ -68,7 +68,8 @@ func TestReconcileClockSetBack(t *testing.T) {
 	}
 	defer h.Close()
 	before := time.Now().Add(time.Hour)
-	if err := h.Store.PutConnection(t.Context(), store.Connection{ID: "c", Enabled: true, CreatedAt: before, UpdatedAt: before}); err != nil {
+	if err := h.Store.PutConnection(t.Context(),
+		store.Connection{ID: "c", Enabled: true, CreatedAt: before, UpdatedAt: before}); err != nil {
 		t.Fatal(err)
 	}
 	r := store.Run{ID: run.NewRunID(before), ConnectionID: "c", Status: "active", StartedAt: before, Attempt: 1}
@@ -76,7 +77,8 @@ func TestReconcileClockSetBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	started := store.Event{ID: "evt_1", Type: "run.started", Status: "started", OccurredAt: before, RunID: r.ID, ConnectionID: "c", Data: []byte(`{}`)}
+	started := store.Event{ID: "evt_1", Type: "run.started", Status: "started", OccurredAt: before, RunID: r.ID,
+		ConnectionID: "c", Data: []byte(`{}`)}
 	receipt, err := h.Store.Submit(t.Context(), &store.Commit{Lease: lease, Events: []store.Event{started}})
 	if err == nil {
 		_, err = receipt.Result()

@@ -38,7 +38,8 @@ func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*netw
 	h.Clock = time.Now().UTC().Truncate(time.Millisecond)
 	q.fixed.Start = uint64(h.Clock.UnixMilli())
 	h.ConnectorID, h.Version, h.Module = string(l.Connector.ID), l.Manifest.Version, string(l.Connector.Digest)
-	h.Connection, h.Mode, h.Config, h.Hosts = start.ConnectionID, start.CollectionMode, start.Config, start.Bindings.Network.Hosts
+	h.Connection, h.Mode, h.Config, h.Hosts = start.ConnectionID, start.CollectionMode, start.Config,
+		start.Bindings.Network.Hosts
 	for _, f := range run.SecretFields(l.Manifest) {
 		if _, ok := plan.Secrets[f.Name]; ok || plan.Tokens[f.Name] != nil {
 			h.Secrets = append(h.Secrets, f.Name)
@@ -118,8 +119,9 @@ func (q RunRequest) repeatable() (RunRequest, error) {
 	}
 	h := &q.Replay.recording.Header
 	if id := string(q.Connector.Connector.ID); h.ConnectorID != id {
-		return q, refusal("invalid_request", fmt.Errorf("the recording is of connector %s, this is %s; record it with --record",
-			abi.Clean(abi.Cut(h.ConnectorID, 200)), abi.Clean(id)))
+		return q, refusal("invalid_request",
+			fmt.Errorf("the recording is of connector %s, this is %s; record it with --record",
+				abi.Clean(abi.Cut(h.ConnectorID, 200)), abi.Clean(id)))
 	}
 	given, secrets := q.Replay.recording.WithStandIns(q.secretsWithout(h.Secrets))
 	q.fixed = &abi.Fixed{Start: uint64(h.Clock.UnixMilli()), Seed: h.Seed, Instant: true}

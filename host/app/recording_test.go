@@ -27,7 +27,8 @@ func TestReplayKeepsNoSettings(t *testing.T) {
 		if replay == nil {
 			id = "run"
 		}
-		c, err := h.connections.findOrMake(t.Context(), RunRequest{Connector: l, Connection: id, Config: []byte(`{"server":"https://evil.example"}`), Replay: replay})
+		c, err := h.connections.findOrMake(t.Context(),
+			RunRequest{Connector: l, Connection: id, Config: []byte(`{"server":"https://evil.example"}`), Replay: replay})
 		if err != nil || (len(c.Settings) > 0) != (replay == nil) {
 			t.Errorf("%s: settings %s, %v", id, c.Settings, err)
 		}

@@ -33,11 +33,13 @@ func asRefusal(err error) error {
 	case errors.As(err, &refused) && refused.Code != "runtime_error":
 		return &host.Refusal{Code: refused.Code, Message: refused.Message, Details: refused.Details}
 	case errors.As(err, &active):
-		return host.Refuse("run_already_active", "a run of this connection is active; it ends first, or is cancelled").With("activeRunId", string(active.RunID))
+		return host.Refuse("run_already_active",
+			"a run of this connection is active; it ends first, or is cancelled").With("activeRunId", string(active.RunID))
 	case errors.Is(err, store.ErrNoSpace):
 		return host.Refuse("store_no_space", "there is not enough free disk space")
 	case errors.Is(err, store.ErrReadOnly):
-		return host.Refuse("store_corrupt", "the store was found damaged and accepts no changes; restore a backup, or go on from what is left with sluice doctor --accept-loss")
+		return host.Refuse("store_corrupt",
+			"the store was found damaged and accepts no changes; restore a backup, or go on from what is left with sluice doctor --accept-loss")
 	}
 	return err
 }
@@ -74,7 +76,8 @@ func moduleDetails(m *sandbox.ModuleError) map[string]any {
 func manifestRefusal(err error) error {
 	var m *abi.ManifestError
 	if errors.As(err, &m) {
-		return &run.Refusal{Code: "connector_invalid", Message: m.Error(), Details: map[string]any{"rule": m.Rule, "member": m.Path}, Err: err}
+		return &run.Refusal{Code: "connector_invalid", Message: m.Error(),
+			Details: map[string]any{"rule": m.Rule, "member": m.Path}, Err: err}
 	}
 	return refusal("connector_invalid", err)
 }

@@ -45,11 +45,13 @@ func (h *Host) HostBound(l *Loaded) string {
 // and cursors. A resumable connector is stopped before each of its calls, another one at each of its questions,
 // since that is where the hosts of its runs may end. If there are more than MostStops places, that many are
 // tried, evenly spread.
-func (h *Host) Rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer) (*Rehearsal, error) {
+func (h *Host) Rehearse(ctx context.Context, l *Loaded, recording []byte,
+	answers map[string]host.Answer) (*Rehearsal, error) {
 	return h.rehearse(ctx, l, recording, answers, func(g run.Guest) run.Guest { return g })
 }
 
-func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer, wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
+func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer,
+	wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
 	tape, err := network.ParseRecording(recording)
 	if err != nil {
 		return nil, err

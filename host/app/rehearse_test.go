@@ -75,7 +75,8 @@ func (c *cheat) cheatAt(call int) {
 }
 
 // recordedRun is a run of a module, its recording, and what it was answered.
-func recordedRun(t *testing.T, h *app.Host, module []byte, config string) (l *app.Loaded, recording []byte, said map[string]host.Answer) {
+func recordedRun(t *testing.T, h *app.Host, module []byte,
+	config string) (l *app.Loaded, recording []byte, said map[string]host.Answer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ask.wasm")
 	if err := os.WriteFile(file, module, 0o600); err != nil {
@@ -86,7 +87,8 @@ func recordedRun(t *testing.T, h *app.Host, module []byte, config string) (l *ap
 		t.Fatal(err)
 	}
 	tape, owner := app.NewRecorder(), coder{map[string]host.Answer{}}
-	r, err := h.Start(t.Context(), app.RunRequest{Connector: l, Record: tape, Owner: owner, Config: json.RawMessage(config)})
+	r, err := h.Start(t.Context(),
+		app.RunRequest{Connector: l, Record: tape, Owner: owner, Config: json.RawMessage(config)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,12 +107,14 @@ func recordedRun(t *testing.T, h *app.Host, module []byte, config string) (l *ap
 func TestRehearseBound(t *testing.T) {
 	h := serviceHost(t)
 	module := askModule(t, `"sluice": {`, `"sluice": {"resumable": true,`)
-	l, recording, said := recordedRun(t, h, module, `{"pause_ms": 1, "ask": [{"kind": "back_off", "message": "A moment."}]}`)
+	l, recording, said := recordedRun(t, h, module,
+		`{"pause_ms": 1, "ask": [{"kind": "back_off", "message": "A moment."}]}`)
 	got, err := h.Rehearse(t.Context(), l, recording, said)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("from call %d on: it asks for something that it does not wait for", got.Tried+1); got.Bound != want || got.Tried < 2 ||
+	if want := fmt.Sprintf("from call %d on: it asks for something that it does not wait for",
+		got.Tried+1); got.Bound != want || got.Tried < 2 ||
 		got.Tried >= got.Places || got.Differs+got.Untried != "" {
 		t.Errorf("%+v, want %s", got, want)
 	}
@@ -147,7 +151,8 @@ func TestRehearseCheat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Tried != 1 || got.At != "question" || (got.Differs == "") != (c.want == "") || !strings.Contains(got.Differs, c.want) {
+		if got.Tried != 1 || got.At != "question" || (got.Differs == "") != (c.want == "") ||
+			!strings.Contains(got.Differs, c.want) {
 			t.Errorf("%s at call %d: %+v", c.how, c.call, got)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 
 // requestedBy returns what a manifest requests, by kind.
 func requestedBy(m *abi.Manifest) host.RequestedByAll {
-	out := host.RequestedByAll{Bindings: bindingsOf(m), Secrets: []string{}, Streams: []string{}, InteractionKinds: append([]string{}, m.HumanKinds...)}
+	out := host.RequestedByAll{Bindings: bindingsOf(m), Secrets: []string{}, Streams: []string{},
+		InteractionKinds: append([]string{}, m.HumanKinds...)}
 	for _, f := range run.SecretFields(m) {
 		out.Secrets = append(out.Secrets, f.Name)
 	}
@@ -72,7 +73,8 @@ func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Re
 	if err != nil {
 		return host.Requested{}, err
 	}
-	out := host.Requested{Streams: []host.RequestedStream{}, Bindings: map[string]host.RequestedBinding{}, Secrets: []host.Secret{}, Words: []string{}, Missing: []string{}}
+	out := host.Requested{Streams: []host.RequestedStream{}, Bindings: map[string]host.RequestedBinding{},
+		Secrets: []host.Secret{}, Words: []string{}, Missing: []string{}}
 	m := v.manifestOf(c) // the approved one, for a connector that is not installed
 	if k, ok := v.connectorOf(c); ok {
 		m = v.manifest(k)
@@ -90,8 +92,9 @@ func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Re
 
 func requestedStream(m *abi.Manifest, st abi.StreamSpec) host.RequestedStream {
 	out := host.RequestedStream{
-		Name: st.Name, Fields: []string{}, Views: []string{}, TimeRange: st.ConsentTimeField != "", Resources: st.ResourceField != "",
-		Required: len(m.Children(st.Name)) > 0, // the cursors of its child streams depend on it
+		Name: st.Name, Fields: []string{}, Views: []string{}, TimeRange: st.ConsentTimeField != "",
+		Resources: st.ResourceField != "",
+		Required:  len(m.Children(st.Name)) > 0, // the cursors of its child streams depend on it
 	}
 	for name := range st.Properties {
 		out.Fields = append(out.Fields, name)

@@ -78,7 +78,8 @@ func TestKilled(t *testing.T) {
 	s := openService(t, h, app.ServiceOptions{})
 	ended := over(t, h, ids[2])
 	failed := timeline(t, h, ids[2], "run.failed")
-	if ended.Status != "failed" || len(failed) != 1 || failed[0]["reason"] != "controller_restarted" || failed[0]["open_interaction_id"] == nil {
+	if ended.Status != "failed" || len(failed) != 1 || failed[0]["reason"] != "controller_restarted" ||
+		failed[0]["open_interaction_id"] == nil {
 		t.Errorf("%s: %s %v", ids[2], ended.Status, failed)
 	}
 	asked := timeline(t, h, ids[2], "run.interaction_required")
@@ -92,11 +93,13 @@ func TestKilled(t *testing.T) {
 	if err := json.Unmarshal(ended.Result, &result); err != nil {
 		t.Fatal(err)
 	}
-	if why := fmt.Sprint(asked[0]["host_bound"]); result.HostBound != why || ended.HostBound != why || !strings.Contains(result.Failure.Message, why) {
+	if why := fmt.Sprint(asked[0]["host_bound"]); result.HostBound != why || ended.HostBound != why ||
+		!strings.Contains(result.Failure.Message, why) {
 		t.Errorf("its result says %q, %q", result.HostBound, result.Failure.Message)
 	}
 	late := host.Answer{RunID: ids[2], InteractionID: fmt.Sprint(failed[0]["open_interaction_id"]), Status: "cancelled"}
-	if code, details := refusalCode(s.Answer(host.As(t.Context(), owner), late)); code != "no_pending_interaction" || details["outcome"] != "still_open" {
+	if code, details := refusalCode(s.Answer(host.As(t.Context(), owner), late)); code != "no_pending_interaction" ||
+		details["outcome"] != "still_open" {
 		t.Errorf("answered late: %s %v", code, details)
 	}
 
@@ -136,7 +139,8 @@ func TestKilled(t *testing.T) {
 		if n := len(timeline(t, h, id, "run.resumed")); n != i+1 {
 			t.Errorf("run %d was resumed %d times", i, n)
 		}
-		page, err := h.Store.Records(t.Context(), store.RecordQuery{Connection: store.ConnectionID([]string{"one", "two"}[i]), Stream: "answers"})
+		page, err := h.Store.Records(t.Context(),
+			store.RecordQuery{Connection: store.ConnectionID([]string{"one", "two"}[i]), Stream: "answers"})
 		if err != nil || len(page.Records) != i+1 {
 			t.Errorf("run %d: %d records %v", i, len(page.Records), err)
 		}
@@ -189,7 +193,8 @@ func (o *outage) Journal(ctx context.Context, id store.RunID, n uint64) ([]byte,
 	return o.Store.Journal(ctx, id, n)
 }
 
-func (o *outage) TakeOver(ctx context.Context, l store.Lease, host, boot string, ttl time.Duration) (store.Lease, error) {
+func (o *outage) TakeOver(ctx context.Context, l store.Lease, host, boot string,
+	ttl time.Duration) (store.Lease, error) {
 	if !o.leases {
 		if err := o.away(); err != nil {
 			return store.Lease{}, err
@@ -250,7 +255,8 @@ const twoQuestions = `{"ask": [{"kind": "clarification", "message": "Which seaso
 // answer answers a question, and returns it.
 func answer(t *testing.T, s *app.Service, q store.Interaction, field, value string) store.Interaction {
 	t.Helper()
-	a := host.Answer{RunID: q.RunID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{field: json.RawMessage(value)}}
+	a := host.Answer{RunID: q.RunID, InteractionID: q.ID, Status: "success",
+		Data: map[string]json.RawMessage{field: json.RawMessage(value)}}
 	if err := s.Answer(host.As(t.Context(), owner), a); err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +346,8 @@ func TestNotResumed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "replay_diverged", "what it is started with has changed"},
-		"a flipped bit": {func(t *testing.T, h *app.Host, q store.Interaction) { flip(t, h, q, 0) }, "replay_diverged", "is damaged"},
+		"a flipped bit": {func(t *testing.T, h *app.Host, q store.Interaction) { flip(t, h, q, 0) },
+			"replay_diverged", "is damaged"},
 		"a flipped bit of the mark": {func(t *testing.T, h *app.Host, q store.Interaction) { flip(t, h, q, q.Journal-1) },
 			"controller_restarted", "is damaged"},
 		"no module": {func(t *testing.T, h *app.Host, _ store.Interaction) {
@@ -375,13 +382,15 @@ func TestNotResumed(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = openService(t, h, app.ServiceOptions{})
-			a := host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{"code": json.RawMessage(`"424242"`)}}
+			a := host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "success",
+				Data: map[string]json.RawMessage{"code": json.RawMessage(`"424242"`)}}
 			if code, _ := refusalCode(s.Answer(host.As(t.Context(), owner), a)); code != "no_pending_interaction" {
 				t.Errorf("the answer: %q", code)
 			}
 			over(t, h, rec.ID)
 			failed := timeline(t, h, rec.ID, "run.failed")
-			if len(failed) != 1 || failed[0]["reason"] != c.reason || !strings.Contains(fmt.Sprint(failed[0]["failure_message"]), c.text) {
+			if len(failed) != 1 || failed[0]["reason"] != c.reason ||
+				!strings.Contains(fmt.Sprint(failed[0]["failure_message"]), c.text) {
 				t.Errorf("%v", failed)
 			}
 			if all, err := h.Store.Leases(t.Context()); err != nil || len(all) > 0 {
@@ -406,7 +415,8 @@ func flip(t *testing.T, h *app.Host, q store.Interaction, n uint64) {
 	if err != nil || len(leases) != 1 {
 		t.Fatal(leases, err)
 	}
-	receipt, err := h.Store.Submit(t.Context(), &store.Commit{Lease: leases[0], Journal: []store.JournalPiece{{N: n, Data: piece}}})
+	receipt, err := h.Store.Submit(t.Context(),
+		&store.Commit{Lease: leases[0], Journal: []store.JournalPiece{{N: n, Data: piece}}})
 	if err == nil {
 		_, err = receipt.Result()
 	}
@@ -427,7 +437,8 @@ func TestAsleep(t *testing.T) {
 		connect(t, h, c, id, settings)
 		rec := startRun(t, s, host.StartRun{WorkflowID: string(id)})
 		q := parked(t, h, rec.ID)
-		eventually(t, "it sleeps", func() bool { return len(timeline(t, h, rec.ID, "run.suspended")) == 1 && s.RunStats().Accepted == 0 })
+		eventually(t, "it sleeps",
+			func() bool { return len(timeline(t, h, rec.ID, "run.suspended")) == 1 && s.RunStats().Accepted == 0 })
 		if _, live := s.LiveRun(rec.ID); live {
 			t.Error("it is performed")
 		}
@@ -459,7 +470,9 @@ func TestAsleep(t *testing.T) {
 	if err := h.Store.PutConnection(t.Context(), granted); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Answer(host.As(t.Context(), owner), host.Answer{RunID: q.RunID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{"code": json.RawMessage(`"424242"`)}}); err == nil {
+	if err := s.Answer(host.As(t.Context(), owner),
+		host.Answer{RunID: q.RunID, InteractionID: q.ID, Status: "success",
+			Data: map[string]json.RawMessage{"code": json.RawMessage(`"424242"`)}}); err == nil {
 		t.Error("an answer is taken although the grant is over")
 	}
 	if rec := over(t, h, q.RunID); !strings.Contains(string(rec.Result), `"terminal_reason":"grant_revoked"`) {

@@ -39,14 +39,15 @@ func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult
 	case d.DataDir == "":
 		return r, ErrNoBackup
 	}
-	b := backup.Restoration{File: o.File, Dir: d.DataDir, Unpack: backup.UnpackApart, Fault: fault, Finish: func(dir string, s backup.Summary) (json.RawMessage, error) {
-		r, err := finish(ctx, dir, o)
-		if err != nil {
-			return nil, err
-		}
-		r.Summary, r.DataDir = s, d.DataDir
-		return json.Marshal(r)
-	}}
+	b := backup.Restoration{File: o.File, Dir: d.DataDir, Unpack: backup.UnpackApart, Fault: fault,
+		Finish: func(dir string, s backup.Summary) (json.RawMessage, error) {
+			r, err := finish(ctx, dir, o)
+			if err != nil {
+				return nil, err
+			}
+			r.Summary, r.DataDir = s, d.DataDir
+			return json.Marshal(r)
+		}}
 	if d.Remote {
 		var target *copyTarget
 		if target, err = d.openEmpty(ctx, url); err != nil {
@@ -83,12 +84,13 @@ func finish(ctx context.Context, dir string, o RestoreOptions) (r RestoreResult,
 	return r, d.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(o.File), Outcome: audit.Done})
 }
 
-// openEmpty opens the database to which a backup is restored. It refuses one that is not empty, unless it may be what an
-// earlier restore to this data directory was interrupted at, which handOver finds out.
+// openEmpty opens the database to which a backup is restored. It refuses one that is not empty, unless it may be what
+// an earlier restore to this data directory was interrupted at, which handOver finds out.
 func (d *directory) openEmpty(ctx context.Context, url string) (*copyTarget, error) {
 	begun := backup.Begun(d.DataDir)
 	if names, err := os.ReadDir(d.DataDir); err == nil && len(names) > 0 && !begun {
-		return nil, fmt.Errorf("restore to %s: %w; name another data directory with data=DIR in the URL", d.DataDir, backup.ErrNotEmpty)
+		return nil, fmt.Errorf("restore to %s: %w; name another data directory with data=DIR in the URL",
+			d.DataDir, backup.ErrNotEmpty)
 	}
 	t := &copyTarget{url: url, open: func() (imager, error) {
 		s, err := drivers.Open(url, drivers.Options{Self: store.Member{ID: fillerID}})
@@ -166,7 +168,9 @@ func Backups(url string) ([]backup.Entry, error) {
 // that documents that expired since the backup was made are not removed.
 var unpackOpener = backup.Opener{
 	Open: func(dir string) (backup.Store, error) {
-		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // checked later
+		// checked later
+		s, err := drivers.Open("badger:"+dir,
+			drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }})
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +193,8 @@ var unpackOpener = backup.Opener{
 func roomFor(dir string, bytes int64) error {
 	free, known := freeSpace(dir)
 	if need := uint64(bytes) + spaceStart; known && free < need {
-		return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and try again", store.ErrNoSpace, free/abi.MiB, dir, need/abi.MiB)
+		return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and try again",
+			store.ErrNoSpace, free/abi.MiB, dir, need/abi.MiB)
 	}
 	return nil
 }

@@ -16,13 +16,15 @@ import (
 // of it, and nothing of it runs by itself, unless its owner says otherwise.
 func TestRestoreDisarms(t *testing.T) {
 	dir := t.TempDir()
-	h, err := app.Open(t.Context(), app.Options{Store: "badger:" + filepath.Join(dir, "first"), NoSandbox: true, Prespawn: -1})
+	h, err := app.Open(t.Context(),
+		app.Options{Store: "badger:" + filepath.Join(dir, "first"), NoSandbox: true, Prespawn: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gate := openAccess(t, h)
 	owner := &access.Principal{ID: access.Owner, Scopes: access.Everything}
-	key, secret, err := gate.Keys.Create(t.Context(), owner, access.NewKey{Name: "leaked", Mode: access.Live, Scopes: []access.Scope{"runs:read"}}, nil)
+	key, secret, err := gate.Keys.Create(t.Context(), owner,
+		access.NewKey{Name: "leaked", Mode: access.Live, Scopes: []access.Scope{"runs:read"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,8 @@ func TestRestoreDisarms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hourly := json.RawMessage(`{"definition":{"cron":"0 * * * *","timezone":"UTC","enabled":true},"revision":1,"due_at":"2026-01-01T00:00:00Z"}`)
+	hourly := json.RawMessage(
+		`{"definition":{"cron":"0 * * * *","timezone":"UTC","enabled":true},"revision":1,"due_at":"2026-01-01T00:00:00Z"}`)
 	if err := h.Store.Write(t.Context(), store.Write{Kind: store.Schedules, ID: "mail", Data: hourly}); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +49,8 @@ func TestRestoreDisarms(t *testing.T) {
 	if _, err := h.Backup(t.Context(), host.NewBackup{Plain: true, Out: file}); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(gate.Keys.Revoke(t.Context(), key.KeyID), gate.Sessions.Close(t.Context(), session.Cookie), h.Close()); err != nil {
+	if err := errors.Join(gate.Keys.Revoke(t.Context(), key.KeyID), gate.Sessions.Close(t.Context(), session.Cookie),
+		h.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, keep := range []bool{false, true} {
@@ -66,7 +70,8 @@ func TestRestoreDisarms(t *testing.T) {
 			t.Fatal(err)
 		}
 		gate := openAccess(t, h)
-		if _, err := gate.Keys.Authenticate(t.Context(), secret); keep != (err == nil) || !keep && !errors.Is(err, access.ErrKeyRevoked) {
+		if _, err := gate.Keys.Authenticate(t.Context(), secret); keep != (err == nil) ||
+			!keep && !errors.Is(err, access.ErrKeyRevoked) {
 			t.Errorf("kept %v: the key: %v", keep, err)
 		}
 		if _, _, err := gate.Sessions.Authenticate(t.Context(), session.Cookie); keep != (err == nil) {
@@ -83,7 +88,8 @@ func TestRestoreDisarms(t *testing.T) {
 			Definition host.ScheduleTerms `json:"definition"`
 			DueAt      *string            `json:"due_at"`
 		}
-		if err := json.Unmarshal(d.Data, &stored); err != nil || stored.Definition.Enabled != keep || stored.DueAt != nil != keep {
+		if err := json.Unmarshal(d.Data, &stored); err != nil || stored.Definition.Enabled != keep ||
+			stored.DueAt != nil != keep {
 			t.Errorf("kept %v: the schedule is %s: %v", keep, d.Data, err)
 		}
 		if err := h.Close(); err != nil {

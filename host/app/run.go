@@ -97,11 +97,14 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	}()
 	l, budgets := q.Connector, st.budgets(q)
 	plan, err := run.Prepare(ctx, st.Store, run.Input{
-		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
-		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
-		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil && !conn.Approved.NoInteractive,
-		Kinds: Kinds, Absent: st.bindings.absentFor(ctx, l.Manifest, q.Replay != nil), Supplied: supplied, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
-		AutomationMode: q.AutomationMode, Request: q.Request, Limits: st.Options.Limits, Budgets: budgets, Files: st.Options.Files,
+		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport),
+		UsesABI: usesABI(l.Module), Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: q.State, ResetState: q.ResetState,
+		NoPersist: q.NoPersist, Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil &&
+			!conn.Approved.NoInteractive,
+		Kinds: Kinds, Absent: st.bindings.absentFor(ctx, l.Manifest, q.Replay != nil), Supplied: supplied,
+		Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
+		AutomationMode: q.AutomationMode, Request: q.Request, Limits: st.Options.Limits, Budgets: budgets,
+		Files: st.Options.Files,
 	})
 	if err != nil {
 		return nil, err
@@ -133,9 +136,9 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	p := &prepared{}
 	p.run = run.New(plan, run.Deps{
 		ID: id, History: history,
-		Store: cmp.Or(q.store, st.Store), Owner: q.Owner, HostID: st.ID, BootEpoch: st.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch,
-		Bindings: lent, Handles: q.handles(), Slots: q.Slots, Spans: q.Spans,
-		Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {
+		Store: cmp.Or(q.store, st.Store), Owner: q.Owner, HostID: st.ID, BootEpoch: st.Epoch,
+		EngineVersion: ThisVersion().Version, Watch: q.Watch, Bindings: lent, Handles: q.handles(),
+		Slots: q.Slots, Spans: q.Spans, Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {
 			st.began(ctx, conn, p.run)
 			guest, files, err := st.launch(ctx, q, code, conn, budgets, n)
 			if err == nil {
@@ -211,7 +214,8 @@ func (st *starter) budgets(q RunRequest) run.Budgets {
 
 // runSecrets returns the secrets of a run, and the sources of those that the host obtains. A replay uses only
 // the values in its request.
-func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Policy, t *requestLogger) (secrets map[string]string, obtained *tokens, err error) {
+func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Policy,
+	t *requestLogger) (secrets map[string]string, obtained *tokens, err error) {
 	m := q.Connector.Manifest
 	if q.Replay != nil {
 		secrets = maps.Clone(q.Secrets)
@@ -236,10 +240,12 @@ func (st *starter) began(ctx context.Context, planned store.Connection, r *run.R
 
 // withdrawn reports whether anything was revoked since a run was planned, even if it was granted again.
 func withdrawn(planned, now store.Connection) bool {
-	return now.Withdrawals != planned.Withdrawals || grantRef(now.Grant) != grantRef(planned.Grant) || !now.CreatedAt.Equal(planned.CreatedAt)
+	return now.Withdrawals != planned.Withdrawals || grantRef(now.Grant) != grantRef(planned.Grant) ||
+		!now.CreatedAt.Equal(planned.CreatedAt)
 }
 
-func (st *starter) launch(ctx context.Context, q RunRequest, code sandbox.Code, conn store.Connection, b run.Budgets, n run.Launch) (run.Guest, binding.Binding, error) {
+func (st *starter) launch(ctx context.Context, q RunRequest, code sandbox.Code, conn store.Connection, b run.Budgets,
+	n run.Launch) (run.Guest, binding.Binding, error) {
 	l, memory := q.Connector, q.MemoryBytes
 	if memory == 0 {
 		memory = st.Options.MemoryBytes
@@ -298,5 +304,6 @@ func (l *Loaded) ByLines(binding string) bool {
 }
 
 func usesABI(m sandbox.Module) bool {
-	return m.Uses(abi.ModuleCore) || slices.ContainsFunc(abi.BindingModules, func(b abi.BindingModule) bool { return m.Uses(b.Module) })
+	return m.Uses(abi.ModuleCore) ||
+		slices.ContainsFunc(abi.BindingModules, func(b abi.BindingModule) bool { return m.Uses(b.Module) })
 }

@@ -60,41 +60,42 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 	}
 	defer rs.correlations.release(sc)
 	var w workflow
-	rec, err := rs.controller.StartFor(ctx, startedBy(who), func(ctx context.Context, slots run.Slots) (controller.Job, error) {
-		var err error
-		if w, err = rs.workflows.resolve(ctx, q); err != nil {
-			return controller.Job{}, err
-		}
-		if err := rs.hosts.labelled(ctx, w.connection); err != nil {
-			rs.temporaries.remove(w)
-			return controller.Job{}, err
-		}
-		if err := sc.free(ctx, rs.Store, q.Dedup); err != nil {
-			rs.temporaries.remove(w)
-			return controller.Job{}, err
-		}
-		request := rs.request(w, q, b, slots)
-		var p *prepared
-		if err = rs.addGiven(&request, q.Given); err == nil {
-			p, err = rs.starter.prepare(ctx, request)
-		}
-		if err != nil {
-			rs.temporaries.remove(w)
-			return controller.Job{}, err
-		}
-		if q.Given != nil && q.Given.TimeOuts {
-			rs.desk.AllowTimeOuts(p.run.ID)
-		}
-		w.loaded = nil // do not keep it for as long as the run lasts
-		recorder, over := request.Record, rs.correlations.add(sc, p.run.ID)
-		return controller.Job{Run: p.run, With: q.With, Abandon: p.abandon, Ended: func(r *run.Result) {
-			rs.ended(p, w, r)
-			if err := rs.recordings.add(p.run.ID, recorder, r); err != nil {
-				rs.Options.Log.Error("recording_lost", "run", p.run.ID, "error", err)
+	rec, err := rs.controller.StartFor(ctx, startedBy(who),
+		func(ctx context.Context, slots run.Slots) (controller.Job, error) {
+			var err error
+			if w, err = rs.workflows.resolve(ctx, q); err != nil {
+				return controller.Job{}, err
 			}
-			over()
-		}}, nil
-	})
+			if err := rs.hosts.labelled(ctx, w.connection); err != nil {
+				rs.temporaries.remove(w)
+				return controller.Job{}, err
+			}
+			if err := sc.free(ctx, rs.Store, q.Dedup); err != nil {
+				rs.temporaries.remove(w)
+				return controller.Job{}, err
+			}
+			request := rs.request(w, q, b, slots)
+			var p *prepared
+			if err = rs.addGiven(&request, q.Given); err == nil {
+				p, err = rs.starter.prepare(ctx, request)
+			}
+			if err != nil {
+				rs.temporaries.remove(w)
+				return controller.Job{}, err
+			}
+			if q.Given != nil && q.Given.TimeOuts {
+				rs.desk.AllowTimeOuts(p.run.ID)
+			}
+			w.loaded = nil // do not keep it for as long as the run lasts
+			recorder, over := request.Record, rs.correlations.add(sc, p.run.ID)
+			return controller.Job{Run: p.run, With: q.With, Abandon: p.abandon, Ended: func(r *run.Result) {
+				rs.ended(p, w, r)
+				if err := rs.recordings.add(p.run.ID, recorder, r); err != nil {
+					rs.Options.Log.Error("recording_lost", "run", p.run.ID, "error", err)
+				}
+				over()
+			}}, nil
+		})
 	return rec, rs.startError(ctx, w, err)
 }
 
@@ -121,9 +122,11 @@ func stored(g *host.Given) bool {
 
 func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
 	return RunRequest{
-		Connector: w.loaded, Connection: w.connection, Existing: !w.create, serviced: !rs.idle && !w.temporary && stored(q.Given), Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
-		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.cursorRuns, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
-		Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request, AutomationMode: b.automation,
+		Connector: w.loaded, Connection: w.connection, Existing: !w.create, serviced: !rs.idle && !w.temporary &&
+			stored(q.Given), Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
+		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.cursorRuns, NoPersist: q.NoPersist,
+		Trace: q.Trace, Lower: q.Budgets, Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request,
+		AutomationMode: b.automation,
 	}
 }
 
@@ -194,7 +197,8 @@ func (rs *runs) cancel(ctx context.Context, q steer) (string, error) {
 		rs.steered(ctx, id, "cancel", nil)
 		return rs.cancelled(ctx, id)
 	}
-	status, err := rs.controller.Cancel(ctx, id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+	status, err := rs.controller.Cancel(ctx, id,
+		run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID})
 	if active && !live.CancelRequested {
 		rs.steered(ctx, id, "cancel", err)
 	}
@@ -235,9 +239,11 @@ func (rs *runs) PauseRun(ctx context.Context, id store.RunID, policy, reason str
 
 func (rs *runs) pause(ctx context.Context, q steer) (time.Time, error) {
 	if rs.sleepers.has(q.Run) {
-		return time.Time{}, host.Refuse("conflict", "the run sleeps until its question is answered, so there is nothing to pause").With("runStatus", "waiting-input")
+		return time.Time{}, host.Refuse("conflict",
+			"the run sleeps until its question is answered, so there is nothing to pause").With("runStatus", "waiting-input")
 	}
-	at, err := rs.controller.Pause(ctx, q.Run, run.PauseRequest{Policy: strings.Clone(q.Policy), Reason: strings.Clone(q.Reason), By: host.Who(ctx).ID})
+	at, err := rs.controller.Pause(ctx, q.Run,
+		run.PauseRequest{Policy: strings.Clone(q.Policy), Reason: strings.Clone(q.Reason), By: host.Who(ctx).ID})
 	rs.steered(ctx, q.Run, "pause", err)
 	return at, asRefusal(err)
 }
@@ -249,7 +255,8 @@ func (rs *runs) ResumeRun(ctx context.Context, id store.RunID, reason string) (t
 
 func (rs *runs) goOn(ctx context.Context, q steer) (time.Time, error) {
 	if rs.sleepers.has(q.Run) {
-		return time.Time{}, host.Refuse("conflict", "the run sleeps until its question is answered, and is not paused").With("runStatus", "waiting-input")
+		return time.Time{}, host.Refuse("conflict",
+			"the run sleeps until its question is answered, and is not paused").With("runStatus", "waiting-input")
 	}
 	at, err := rs.controller.Resume(ctx, q.Run, run.ResumeRequest{Reason: strings.Clone(q.Reason), By: host.Who(ctx).ID})
 	rs.steered(ctx, q.Run, "resume", err)
@@ -262,7 +269,8 @@ func (rs *runs) steered(ctx context.Context, id store.RunID, code string, err er
 	if err != nil {
 		return
 	}
-	e := audit.Event{Action: audit.RunSteered, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Code(code)}}
+	e := audit.Event{Action: audit.RunSteered, Target: string(id), Outcome: audit.Done,
+		Details: []audit.Detail{audit.Code(code)}}
 	if err := rs.Audit(by(ctx, e)); err != nil {
 		rs.Options.Log.Error("steering_not_written_down", "run", id, "code", code, "error", err)
 	}
@@ -280,9 +288,10 @@ func (rs *runs) LiveRun(id store.RunID) (host.LiveRun, bool) {
 		memory = &host.Memory{EveryMS: l.Memory.Every, Bytes: l.Memory.Bytes}
 	}
 	return host.LiveRun{
-		Phase: l.Phase, Queued: l.Queued, PauseRequested: l.PauseRequested, Paused: l.Paused, CancelRequested: l.CancelRequested,
-		HeldUp: l.Stalled, Memory: memory,
-		Usage: host.Usage{CPU: l.Usage.CPU, MemoryBytes: cmp.Or(l.Usage.MemoryBytes, l.Usage.PeakMemoryBytes), HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
+		Phase: l.Phase, Queued: l.Queued, PauseRequested: l.PauseRequested, Paused: l.Paused,
+		CancelRequested: l.CancelRequested, HeldUp: l.Stalled, Memory: memory,
+		Usage: host.Usage{CPU: l.Usage.CPU, MemoryBytes: cmp.Or(l.Usage.MemoryBytes, l.Usage.PeakMemoryBytes),
+			HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
 	}, ok
 }
 
@@ -316,7 +325,8 @@ func (rs *runs) Requests(ctx context.Context, id store.RunID, skip, limit int) (
 		case len(out) == limit:
 			return out, nil
 		}
-		out = append(out, host.Request{At: r.At.Time, Method: r.Method, Origin: r.Origin, Path: r.Path, Status: r.Status, Refused: r.Refused,
+		out = append(out, host.Request{At: r.At.Time, Method: r.Method, Origin: r.Origin, Path: r.Path,
+			Status: r.Status, Refused: r.Refused,
 			Sent: r.Sent, Received: r.Received, DurationMS: r.Millis, Family: r.Family})
 	}
 	return out, nil

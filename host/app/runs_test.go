@@ -27,7 +27,8 @@ func TestWorkflow(t *testing.T) {
 	}
 	for _, unknown := range []string{"nobody", "", "../x", strings.Repeat("x", 1000)} {
 		_, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: unknown})
-		if code, _ := refusalCode(err); code != "validation_error" || unknown != "" && strings.Contains(err.Error(), unknown) {
+		if code, _ := refusalCode(err); code != "validation_error" ||
+			unknown != "" && strings.Contains(err.Error(), unknown) {
 			t.Errorf("unknown: %v", err)
 		}
 	}
@@ -37,16 +38,19 @@ func TestWorkflow(t *testing.T) {
 		if code != "" {
 			t.Fatal(code)
 		}
-		if rec.ConnectionID != "home" || rec.Request.WorkflowID != id || rec.Request.By != "owner" || rec.Request.Transport != "ui" || rec.TriggerKind != "manual" {
+		if rec.ConnectionID != "home" || rec.Request.WorkflowID != id || rec.Request.By != "owner" ||
+			rec.Request.Transport != "ui" || rec.TriggerKind != "manual" {
 			t.Errorf("%+v", rec)
 		}
 		over(t, h, rec.ID)
 	}
 	connect(t, h, c, "work", "{}")
-	if _, code, details := start("mailbox"); code != "ambiguous_connection" || len(details["connectionIds"].([]string)) != 2 {
+	if _, code, details := start("mailbox"); code != "ambiguous_connection" ||
+		len(details["connectionIds"].([]string)) != 2 {
 		t.Errorf("two connections: %s %v", code, details)
 	}
-	if _, err := h.Store.ChangeConnection(t.Context(), "work", func(c *store.Connection) error { c.Enabled = false; return nil }); err != nil {
+	if _, err := h.Store.ChangeConnection(t.Context(), "work",
+		func(c *store.Connection) error { c.Enabled = false; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if _, code, _ := start("work"); code != "connection_disabled" {
@@ -73,13 +77,15 @@ func TestBudgets(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
 	for _, ms := range []int64{0, -1} {
-		_, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "any", Budgets: map[string]int64{"total_ms": ms}})
+		_, err := s.StartRun(host.As(t.Context(), owner),
+			host.StartRun{WorkflowID: "any", Budgets: map[string]int64{"total_ms": ms}})
 		if code, details := refusalCode(err); code != "invalid_request" || details["field"] != "budgets" {
 			t.Errorf("%d ms: %v", ms, err)
 		}
 	}
 	connect(t, h, installAs(t, h, askModule(t), nil), "ask", oneCode)
-	rec := startRun(t, s, host.StartRun{WorkflowID: "ask", Budgets: map[string]int64{"total_ms": 400, "active_ms": 1 << 60}})
+	rec := startRun(t, s, host.StartRun{WorkflowID: "ask",
+		Budgets: map[string]int64{"total_ms": 400, "active_ms": 1 << 60}})
 	if got := over(t, h, rec.ID); got.Status != "failed" || !strings.Contains(string(got.Result), `"deadline":"total"`) {
 		t.Errorf("%s %s", got.Status, got.Result)
 	}
@@ -100,7 +106,8 @@ func TestAnswered(t *testing.T) {
 	}
 	if _, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "ask"}); true {
 		code, details := refusalCode(err)
-		if code != "run_already_active" || details["activeRunId"] != string(rec.ID) || details["activeHost"] != "cloud" || details["retryAfter"].(int) < 1 {
+		if code != "run_already_active" || details["activeRunId"] != string(rec.ID) || details["activeHost"] != "cloud" ||
+			details["retryAfter"].(int) < 1 {
 			t.Errorf("%s %v", code, details)
 		}
 	}

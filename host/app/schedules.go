@@ -78,14 +78,16 @@ func (a scheduleRunner) RecordRefused(ctx context.Context, q schedule.Start, r *
 		return store.Run{}, fmt.Errorf("record refused start of %s: %w", q.Connection, err)
 	}
 	in := run.Input{
-		Connection: c, Connector: store.Connector{ID: c.ConnectorID, Digest: c.Digest}, Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf,
-		AutomationMode: q.AutomationMode, Limits: a.schedules.Options.Limits, Budgets: a.schedules.Options.Budgets,
+		Connection: c, Connector: store.Connector{ID: c.ConnectorID, Digest: c.Digest}, Trigger: q.Trigger,
+		Attempt: q.Attempt, RetryOf: q.RetryOf, AutomationMode: q.AutomationMode, Limits: a.schedules.Options.Limits,
+		Budgets: a.schedules.Options.Budgets,
 		Request: store.Request{By: schedulerPrincipal.ID, WorkflowID: string(c.ID), CatchUp: q.CatchUp},
 	}
 	if m, err := abi.ReadManifest(c.Manifest); err == nil {
 		in.Manifest = m
 	}
-	return run.RecordRefusal(ctx, a.schedules.Store, in, a.schedules.ID, a.schedules.Epoch, &run.Refusal{Code: r.Code, Message: r.Message}, q.With)
+	return run.RecordRefusal(ctx, a.schedules.Store, in, a.schedules.ID, a.schedules.Epoch,
+		&run.Refusal{Code: r.Code, Message: r.Message}, q.With)
 }
 
 // snapshotKey is the key of a snapshot in a context. With it, listing schedules takes only one snapshot.
@@ -122,7 +124,8 @@ func (a scheduleRunner) ScheduledConnection(ctx context.Context, id store.Connec
 }
 
 // PutSchedule implements host.Schedules.
-func (ss *schedules) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
+func (ss *schedules) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition,
+	revision *uint64) (out host.Schedule, created bool, err error) {
 	err = ss.record(ctx, audit.ScheduleChanged, id, func() error {
 		out, created, err = ss.clock.Put(ctx, id, d, revision)
 		out.HeldUp = ss.heldUp(out)
@@ -161,7 +164,9 @@ func (ss *schedules) ResumeSchedule(ctx context.Context, id store.ConnectionID) 
 	return ss.switched(ctx, id, ss.clock.Resume, "resumed")
 }
 
-func (ss *schedules) switched(ctx context.Context, id store.ConnectionID, to func(context.Context, store.ConnectionID) (host.Schedule, bool, error), code string) (out host.Schedule, err error) {
+func (ss *schedules) switched(ctx context.Context, id store.ConnectionID,
+	to func(context.Context, store.ConnectionID) (host.Schedule, bool, error),
+	code string) (out host.Schedule, err error) {
 	err = ss.record(ctx, audit.ScheduleChanged, id, func() error {
 		changed := false
 		out, changed, err = to(ctx, id)
@@ -186,7 +191,8 @@ func (ss *schedules) DeleteSchedule(ctx context.Context, id store.ConnectionID) 
 }
 
 // ScheduleHistory implements host.Schedules.
-func (ss *schedules) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) ([]host.Tick, string, error) {
+func (ss *schedules) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string,
+	limit int) ([]host.Tick, string, error) {
 	if _, err := ss.connections.permanent(ctx, id); err != nil {
 		return nil, "", err
 	}
@@ -202,7 +208,8 @@ func (ss *schedules) ScheduleStatistics(ctx context.Context, id store.Connection
 }
 
 // record makes a change and records it in the audit log. A refused change leaves no entry.
-func (ss *schedules) record(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
+func (ss *schedules) record(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error,
+	details ...audit.Detail) error {
 	e := by(ctx, audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
 	return ss.audited(e, change)
 }

@@ -41,7 +41,8 @@ func TestScheduled(t *testing.T) {
 	h := serviceHost(t)
 	s, next := ticked(t, h)
 	connect(t, h, installAs(t, h, askModule(t, bySelf...), nil), "ask", oneCode)
-	got, created, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil)
+	got, created, err := s.PutSchedule(host.As(t.Context(), owner), "ask",
+		host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil)
 	if err != nil || !created || got.EffectiveMode != "automatic" || got.Revision != 1 || got.NextDueAt == nil {
 		t.Fatalf("%+v %t %v", got, created, err)
 	}
@@ -56,23 +57,28 @@ func TestScheduled(t *testing.T) {
 	})
 	q := parked(t, h, lease.RunID)
 	rec, err := h.Store.Run(t.Context(), lease.RunID)
-	if err != nil || rec.TriggerKind != "scheduled" || rec.Attempt != 1 || rec.Request.By != "scheduler" || rec.Request.Transport != "" {
+	if err != nil || rec.TriggerKind != "scheduled" || rec.Attempt != 1 || rec.Request.By != "scheduler" ||
+		rec.Request.Transport != "" {
 		t.Errorf("%+v %v", rec, err)
 	}
 	eventually(t, "the mark of a question", func() bool {
 		c, err := s.Connection(t.Context(), "ask")
 		return err == nil && c.NeedsAttention && c.Schedule.HumanAttentionNeeded && c.Schedule.ActiveRunID == string(rec.ID)
 	})
-	err = s.Answer(host.As(t.Context(), owner), host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{"code": json.RawMessage(`"123456"`)}})
+	err = s.Answer(host.As(t.Context(), owner),
+		host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "success",
+			Data: map[string]json.RawMessage{"code": json.RawMessage(`"123456"`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := next()
-	if k.Status != "succeeded" || k.RunID != string(rec.ID) || k.Attempt != 1 || k.TriggerKind != "scheduled" || k.ConnectionID != "ask" {
+	if k.Status != "succeeded" || k.RunID != string(rec.ID) || k.Attempt != 1 || k.TriggerKind != "scheduled" ||
+		k.ConnectionID != "ask" {
 		t.Errorf("%+v", k)
 	}
 	got, err = s.Schedule(t.Context(), "ask")
-	if err != nil || got.HumanAttentionNeeded || got.LastSuccessfulAt == nil || got.ActiveRunID != "" || got.NextDueAt.Sub(*got.LastStartedAt) != time.Hour {
+	if err != nil || got.HumanAttentionNeeded || got.LastSuccessfulAt == nil || got.ActiveRunID != "" ||
+		got.NextDueAt.Sub(*got.LastStartedAt) != time.Hour {
 		t.Errorf("%+v %v", got, err)
 	}
 	page, cursor, err := s.ScheduleHistory(t.Context(), "ask", "", 10)
@@ -80,7 +86,8 @@ func TestScheduled(t *testing.T) {
 		t.Errorf("%+v %q %v", page, cursor, err)
 	}
 	sums, err := s.ScheduleStatistics(t.Context(), "ask")
-	if err != nil || sums.TotalRuns != 1 || sums.Succeeded != 1 || sums.LastRun == nil || sums.LastRun.RunID != string(rec.ID) {
+	if err != nil || sums.TotalRuns != 1 || sums.Succeeded != 1 || sums.LastRun == nil ||
+		sums.LastRun.RunID != string(rec.ID) {
 		t.Errorf("%+v %v", sums, err)
 	}
 }
@@ -98,27 +105,33 @@ func TestSchedulesOfOwners(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{Cron: "0 0 30 2 *"}, nil)
-	if c, details := refusalCode(err); c != "schedule_invalid" || details["field"] != "cron" || !strings.Contains(err.Error(), "never fires") {
+	if c, details := refusalCode(err); c != "schedule_invalid" || details["field"] != "cron" ||
+		!strings.Contains(err.Error(), "never fires") {
 		t.Error(err)
 	}
-	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "nobody", host.ScheduleDefinition{Cron: "@daily"}, nil); !errors.Is(err, store.ErrNotFound) {
+	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "nobody", host.ScheduleDefinition{Cron: "@daily"},
+		nil); !errors.Is(err, store.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{Cron: "@yearly", Timezone: "Asia/Tehran"}, store.Absent()); err != nil {
+	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask",
+		host.ScheduleDefinition{Cron: "@yearly", Timezone: "Asia/Tehran"}, store.Absent()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if got, err := s.PauseSchedule(host.As(t.Context(), owner), "ask"); err != nil || got.EffectiveMode != "paused" || got.NextDueAt != nil || got.Revision != 2 {
+		if got, err := s.PauseSchedule(host.As(t.Context(), owner), "ask"); err != nil || got.EffectiveMode != "paused" ||
+			got.NextDueAt != nil || got.Revision != 2 {
 			t.Errorf("%+v %v", got, err)
 		}
 	}
-	if got, err := s.ResumeSchedule(host.As(t.Context(), owner), "ask"); err != nil || got.EffectiveMode != "automatic" || got.NextDueAt == nil {
+	if got, err := s.ResumeSchedule(host.As(t.Context(), owner), "ask"); err != nil || got.EffectiveMode != "automatic" ||
+		got.NextDueAt == nil {
 		t.Errorf("%+v %v", got, err)
 	}
 	if all, err := s.Schedules(t.Context()); err != nil || len(all) != 1 || all[0].Cron != "@yearly" {
 		t.Errorf("%+v %v", all, err)
 	}
-	if c, err := s.Connection(t.Context(), "ask"); err != nil || c.Schedule == nil || c.Schedule.Timezone != "Asia/Tehran" {
+	if c, err := s.Connection(t.Context(), "ask"); err != nil || c.Schedule == nil ||
+		c.Schedule.Timezone != "Asia/Tehran" {
 		t.Errorf("%+v %v", c, err)
 	}
 	if err := s.DeleteSchedule(host.As(t.Context(), owner), "ask"); err != nil {
@@ -160,7 +173,8 @@ func TestHeldUp(t *testing.T) {
 		})
 		parked(t, h, asked)
 	}
-	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil); err != nil {
+	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask",
+		host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a schedule that is held up", func() bool {
@@ -190,8 +204,10 @@ func TestRefusedScheduledStart(t *testing.T) {
 		}
 	}
 	q := schedule.Start{Connection: "ask", Trigger: "scheduled", Attempt: 1, CatchUp: true, With: with(store.Absent())}
-	rec, err := app.Automatic(s).RecordRefused(t.Context(), q, &schedule.Refused{Code: "quota_exceeded", Message: "There is no room."})
-	if err != nil || rec.Status != "failed" || !rec.Request.CatchUp || !strings.Contains(string(rec.Result), "launch_failed") || !strings.Contains(string(rec.Result), "quota_exceeded") {
+	rec, err := app.Automatic(s).RecordRefused(t.Context(), q,
+		&schedule.Refused{Code: "quota_exceeded", Message: "There is no room."})
+	if err != nil || rec.Status != "failed" || !rec.Request.CatchUp ||
+		!strings.Contains(string(rec.Result), "launch_failed") || !strings.Contains(string(rec.Result), "quota_exceeded") {
 		t.Fatalf("%+v %v", rec, err)
 	}
 	if failed := timeline(t, h, rec.ID, "run.failed"); len(failed) != 1 || failed[0]["failure_code"] != "quota_exceeded" {
@@ -237,7 +253,8 @@ func TestSchedulesOutliveTheHost(t *testing.T) {
 	h, s := open()
 	connect(t, h, installAs(t, h, askModule(t, bySelf...), nil), "ask", oneCode)
 	seven := int64(7200)
-	before, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{Cron: "@monthly", JitterSeconds: &seven}, nil)
+	before, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask",
+		host.ScheduleDefinition{Cron: "@monthly", JitterSeconds: &seven}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +273,8 @@ func TestSchedulesOutliveTheHost(t *testing.T) {
 	if err != nil || !after.NextDueAt.Equal(*before.NextDueAt) || after.Revision != before.Revision {
 		t.Errorf("%+v, was %+v: %v", after, before, err)
 	}
-	if err := h.Store.Write(t.Context(), store.Write{Kind: store.Ticks, ID: "ask/0000000000000001", Data: json.RawMessage(`{}`)}); err != nil {
+	if err := h.Store.Write(t.Context(),
+		store.Write{Kind: store.Ticks, ID: "ask/0000000000000001", Data: json.RawMessage(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeleteConnection(host.As(t.Context(), owner), "ask", true); err != nil {

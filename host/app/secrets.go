@@ -43,7 +43,8 @@ func (ss *secrets) SetSecret(ctx context.Context, id store.ConnectionID, name st
 	case isAuthorization(value):
 		return invalid("value", "authorization", "this is an authorization; the connector asks for a secret")
 	}
-	return ss.secrets.change(by(ctx, audit.Event{Action: audit.SecretSet, Target: string(id) + "/" + name, Outcome: audit.Done}),
+	return ss.secrets.change(by(ctx,
+		audit.Event{Action: audit.SecretSet, Target: string(id) + "/" + name, Outcome: audit.Done}),
 		func(v vault.Keeper) error { return v.Set(string(id), name, value) })
 }
 

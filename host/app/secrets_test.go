@@ -60,7 +60,8 @@ func TestSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := s.Secrets(t.Context(), "mail")
-	if err != nil || len(all) != 3 || all[0].Name != "token" || all[0].Label != "Token" || !all[0].Required || !all[0].Set || all[0].Delivery != "sealed" || all[1].Set {
+	if err != nil || len(all) != 3 || all[0].Name != "token" || all[0].Label != "Token" || !all[0].Required ||
+		!all[0].Set || all[0].Delivery != "sealed" || all[1].Set {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if err := s.RemoveSecret(host.As(t.Context(), somebody), "mail", "token"); err != nil {

@@ -91,7 +91,8 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 		return nil, err
 	}
 	s.controller = controller.New(h.Store, controller.Options{
-		Runs: o.Runs, Accepted: o.Accepted, Share: o.Share, Grace: o.Grace, Reconcile: s.reconcile, MemoryShort: h.Options.Journal.memoryShort(), Count: o.Count, Log: h.Options.Log,
+		Runs: o.Runs, Accepted: o.Accepted, Share: o.Share, Grace: o.Grace, Reconcile: s.reconcile,
+		MemoryShort: h.Options.Journal.memoryShort(), Count: o.Count, Log: h.Options.Log,
 	})
 	if err := s.runs.wake(ctx); err != nil {
 		s.Close(ctx)
@@ -140,10 +141,11 @@ func newService(h *Host, o ServiceOptions) *Service {
 	if store.MembersOf(d.Store) != nil {
 		t.spared = sparedTime
 	}
-	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{directory: d, desk: desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
+	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{directory: d, desk: desk},
+		connectorNames: &connectorNames{directory: d}, backups: h.backups}
 	s.runs = &runs{
-		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans, commitTo: o.Store, idle: o.Idle,
-		workflows: &workflows{d, h.modules, h.connections, t},
+		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans,
+		commitTo: o.Store, idle: o.Idle, workflows: &workflows{d, h.modules, h.connections, t},
 	}
 	s.runs.sleepers = newSleepers(s.runs)
 	h.active.cancelSuspended = s.runs.sleepers.cancelOf
@@ -151,9 +153,11 @@ func newService(h *Host, o ServiceOptions) *Service {
 	s.destinations = &destinations{hosts: s.hosts}
 	s.runs.hosts, s.questions.hosts = s.hosts, s.hosts
 	s.forks = &forks{d, s.runs, h.connections}
-	s.schedules = &schedules{directory: d, runs: s.runs, connections: h.connections, snapshots: h.snapshots, checks: h.checks}
+	s.schedules = &schedules{directory: d, runs: s.runs, connections: h.connections,
+		snapshots: h.snapshots, checks: h.checks}
 	deps := schedule.Deps{
-		Store: d.Store, Starter: scheduleRunner{s.schedules}, Source: scheduleRunner{s.schedules}, Log: d.Options.Log, Shortest: o.ShortestInterval, Done: o.Ticked,
+		Store: d.Store, Starter: scheduleRunner{s.schedules}, Source: scheduleRunner{s.schedules}, Log: d.Options.Log,
+		Shortest: o.ShortestInterval, Done: o.Ticked,
 	}
 	if m := s.hosts.members; m != nil {
 		deps.Hosts, deps.Now = &hostsOfSchedules{s.hosts, deps.Source}, m.Now
@@ -162,7 +166,8 @@ func newService(h *Host, o ServiceOptions) *Service {
 	ov := &overviews{d, h.snapshots, s.schedules, s.schedules.clock}
 	s.connectors = &connectors{d, h.modules, h.publishers, h.installer, ov}
 	s.Mirror, s.Indexes = newMirror(d), newIndexes(d)
-	s.connections = &connections{d, []copies{s.Mirror, s.Indexes}, h.connections, ov, s.schedules, h.artifacts, h.secretStore, h.bindings}
+	s.connections = &connections{d, []copies{s.Mirror, s.Indexes}, h.connections, ov, s.schedules, h.artifacts,
+		h.secretStore, h.bindings}
 	s.grants = &grants{d, h.connections, h.grantStore, ov, h.bindings, s.schedules, s.runs.workflows}
 	s.state = &state{d, h.connections, s.schedules.clock}
 	s.secrets = &secrets{h.connections, h.secretStore, ov}

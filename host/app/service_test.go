@@ -74,7 +74,8 @@ func connected(t *testing.T) (*app.Service, *app.Host) {
 	t.Helper()
 	s, h := service(t)
 	upload(t, s, rich("mail", "1"))
-	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", Settings: []byte(`{"account":"a"}`)}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody),
+		host.NewConnection{ConnectorName: "mail", Settings: []byte(`{"account":"a"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	return s, h

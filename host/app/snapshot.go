@@ -42,7 +42,8 @@ type installedAs struct {
 }
 
 func (sn *snapshots) take(ctx context.Context) (*snapshot, error) {
-	v := &snapshot{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.checkSpace() != nil,
+	v := &snapshot{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{},
+		full:   sn.checkSpace() != nil,
 		absent: func(m *abi.Manifest) map[string]string { return sn.bindings.absentFor(ctx, m, false) }}
 	var err error
 	if v.connectors, err = sn.Store.Connectors(ctx); err != nil {

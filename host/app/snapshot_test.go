@@ -16,9 +16,11 @@ import (
 // starts.
 func TestReadyAgrees(t *testing.T) {
 	s, h := service(t)
-	upload(t, s, manifestOf("mail", "1", `"network": {"required": true, "hosts": ["a.example"]}, "filesystem": {"required": true, "mounts": [{"name": "in", "mode": "ro"}]}`,
+	upload(t, s, manifestOf("mail", "1",
+		`"network": {"required": true, "hosts": ["a.example"]}, "filesystem": {"required": true, "mounts": [{"name": "in", "mode": "ro"}]}`,
 		`{"settings": {"type": "object", "required": ["account"], "properties": {"account": {"type": "string"}}}, "secrets": [{"name": "seen", "delivery": "plain", "required": true}]}`))
-	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody),
+		host.NewConnection{ConnectorName: "mail"}); err != nil {
 		t.Fatal(err)
 	}
 	start := func(want ...string) {
@@ -91,10 +93,12 @@ func TestMayNotAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, allowed := range []bool{false, true} {
-		if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "ask", host.Bindings{Interactive: &allowed}); err != nil {
+		if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "ask",
+			host.Bindings{Interactive: &allowed}); err != nil {
 			t.Fatal(err)
 		}
-		if codes, err := h.NotReady(t.Context(), "ask"); err != nil || slices.Contains(codes, "binding_unsatisfied") == allowed {
+		if codes, err := h.NotReady(t.Context(), "ask"); err != nil ||
+			slices.Contains(codes, "binding_unsatisfied") == allowed {
 			t.Errorf("allowed %v: %v, %v", allowed, codes, err)
 		}
 	}
@@ -105,7 +109,8 @@ func TestReadyWithToken(t *testing.T) {
 	s, h := service(t)
 	upload(t, s, manifestOf("mail", "1", `"network": {"hosts": ["a.example"]}`, `{"secrets": [{"name": "key", "required": true}, {"name": "token", "required": true,
 		"oauth": {"grant": "client_credentials", "token_url": "https://auth.example/token", "client_id": "c", "client_secret": "key"}}]}`))
-	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody),
+		host.NewConnection{ConnectorName: "mail"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{}); err != nil {
@@ -114,7 +119,8 @@ func TestReadyWithToken(t *testing.T) {
 	if codes, err := h.NotReady(t.Context(), "mail"); err != nil || !slices.Equal(codes, []string{"secret_missing"}) {
 		t.Errorf("%v, %v", codes, err)
 	}
-	refused(t, s.SetSecret(host.As(t.Context(), somebody), "mail", "token", []byte(marker)), "validation_error", "secret_authorized", marker)
+	refused(t, s.SetSecret(host.As(t.Context(), somebody), "mail", "token", []byte(marker)), "validation_error",
+		"secret_authorized", marker)
 	if err := s.SetSecret(host.As(t.Context(), somebody), "mail", "key", []byte("k")); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +128,8 @@ func TestReadyWithToken(t *testing.T) {
 		t.Errorf("%v, %v", codes, err)
 	}
 	// The server that gives out tokens is the host's to reach, and is approved like others.
-	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"auth.example"}}}); err != nil {
+	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail",
+		host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"auth.example"}}}); err != nil {
 		t.Error(err)
 	}
 }

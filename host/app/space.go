@@ -23,6 +23,7 @@ func (d *directory) checkSpace() error {
 	if !known || free >= spaceStart {
 		return nil
 	}
-	return refusal("store_no_space", fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and start again",
-		store.ErrNoSpace, free/abi.MiB, d.DataDir, spaceStart/abi.MiB))
+	return refusal("store_no_space",
+		fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and start again",
+			store.ErrNoSpace, free/abi.MiB, d.DataDir, spaceStart/abi.MiB))
 }

@@ -18,7 +18,8 @@ type state struct {
 var _ host.State = (*state)(nil)
 
 // ResetState implements host.State. grant is the id of a namespace, or the shown id of the current grant.
-func (ss *state) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
+func (ss *state) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID,
+	stream store.Stream) error {
 	c, err := ss.connections.permanent(ctx, id)
 	if err != nil {
 		return asRefusal(err)
@@ -41,7 +42,8 @@ func (ss *state) DismissAttention(ctx context.Context, id store.ConnectionID) er
 	if _, err := ss.connections.permanent(ctx, id); err != nil {
 		return asRefusal(err)
 	}
-	e := by(ctx, audit.Event{Action: audit.ConnectionChanged, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Code("attention_dismissed")}})
+	e := by(ctx, audit.Event{Action: audit.ConnectionChanged, Target: string(id), Outcome: audit.Done,
+		Details: []audit.Detail{audit.Code("attention_dismissed")}})
 	return asRefusal(ss.audited(e, func() error {
 		return ss.attention.DismissAttention(ctx, id)
 	}))

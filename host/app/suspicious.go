@@ -31,7 +31,8 @@ func (in *installer) suspicious(ctx context.Context, c store.Connector) ([]strin
 		case order < 0:
 			why = append(why, fmt.Sprintf("%s %s is installed; %s is older", old.Name, old.Version, c.Version))
 		case order == 0:
-			why = append(why, fmt.Sprintf("%s %s is installed with another module under the same version", old.Name, old.Version))
+			why = append(why, fmt.Sprintf("%s %s is installed with another module under the same version",
+				old.Name, old.Version))
 		}
 	}
 	for _, p := range pins {
@@ -92,8 +93,9 @@ func isDigits(s string) bool {
 var alike = strings.NewReplacer(
 	"-", "", "_", "", ".", "", " ", "",
 	"0", "o", "1", "l", "i", "l", "|", "l", "5", "s", "3", "e", "vv", "w", "rn", "m",
-	"а", "a", "е", "e", "о", "o", "р", "p", "с", "c", "у", "y", "х", "x", "і", "l", "ѕ", "s", "ј", "j", "к", "k", "м", "m", "т", "t", "н", "h",
-	"α", "a", "ο", "o", "ν", "v", "ι", "l", "κ", "k", "ρ", "p", "τ", "t", "υ", "u", "χ", "x", "ı", "l",
+	"а", "a", "е", "e", "о", "o", "р", "p", "с", "c", "у", "y", "х", "x", "і", "l", "ѕ", "s", "ј", "j", "к",
+	"k", "м", "m", "т", "t", "н", "h", "α", "a", "ο", "o", "ν", "v", "ι", "l", "κ", "k", "ρ", "p", "τ", "t",
+	"υ", "u", "χ", "x", "ı", "l",
 )
 
 // skeleton reduces an id to a form without case, separators and look-alike letters. Ids with the same skeleton

@@ -42,7 +42,8 @@ func (sy *system) Info(ctx context.Context) host.Info {
 	}
 	out.Browser = sy.bindings.browserInfo(ctx)
 	n := sy.runs.controller.Stats()
-	out.Runs = host.RunsInfo{Running: n.Running, Queued: n.Queued, Standing: n.Standing, Accepted: n.Accepted, AtOnce: n.Runs, Limit: n.Limit}
+	out.Runs = host.RunsInfo{Running: n.Running, Queued: n.Queued, Standing: n.Standing, Accepted: n.Accepted,
+		AtOnce: n.Runs, Limit: n.Limit}
 	switch {
 	case sy.Remote:
 		out.Store = drivers.Shown(sy.Options.Store)
@@ -52,11 +53,15 @@ func (sy *system) Info(ctx context.Context) host.Info {
 	found, err := sy.guests.Isolation(ctx)
 	if err != nil {
 		sy.Options.Log.Error("isolation", "error", err)
-		out.Warnings = append(out.Warnings, host.Warning{Code: "isolation", Message: "the self-test of the jail failed; the log says why, and so does sluice doctor"})
+		out.Warnings = append(out.Warnings,
+			host.Warning{Code: "isolation",
+				Message: "the self-test of the jail failed; the log says why, and so does sluice doctor"})
 	} else if b, err := json.Marshal(found); err == nil {
 		out.Sandbox.Isolation = b
 		if found.Level != jail.LevelFull {
-			out.Warnings = append(out.Warnings, host.Warning{Code: "isolation", Message: "the level of isolation is " + found.Level + ": sluice doctor names what is missing"})
+			out.Warnings = append(out.Warnings,
+				host.Warning{Code: "isolation", Message: "the level of isolation is " + found.Level +
+					": sluice doctor names what is missing"})
 		}
 	}
 	return out
@@ -72,15 +77,18 @@ func (sy *system) Limits() map[string]int64 {
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }
 	l, module := o.Limits, o.Module.Effective()
 	return map[string]int64{
-		"module.bytes": module.Bytes, "module.custom_bytes": module.CustomBytes, "module.manifest_bytes": module.ManifestBytes,
-		"guest.memory":   int64(memory),
+		"module.bytes": module.Bytes, "module.custom_bytes": module.CustomBytes,
+		"module.manifest_bytes": module.ManifestBytes, "guest.memory": int64(memory),
 		"budget.compute": ms(o.Budgets.Compute), "budget.active": ms(o.Budgets.Active), "budget.stall": ms(o.Budgets.Stall),
-		"budget.pause": ms(o.Budgets.Pause), "budget.owner_wait": ms(o.Budgets.OwnerWait), "budget.total": ms(o.Budgets.Total), "budget.prepare": ms(o.Budgets.Prepare),
-		"limits.frame_bytes": int64(l.FrameBytes), "limits.record_bytes": int64(l.RecordBytes), "limits.cursor_bytes": int64(l.CursorBytes),
-		"limits.text_bytes": int64(l.TextBytes), "limits.schema_bytes": int64(l.SchemaBytes), "limits.start_bytes": int64(l.StartBytes),
-		"limits.flush_records": int64(l.FlushRecords), "limits.flush_bytes": int64(l.FlushBytes), "limits.records_per_run": l.RecordsPerRun,
-		"limits.interactions_per_run": int64(l.InteractionsPerRun), "limits.assistance_open": int64(l.AssistanceOpen),
-		"network.burst": int64(o.Pace.Burst), "network.concurrency_per_origin": int64(o.Pace.AtOnce), "network.retry_after_max": ms(o.Pace.LongestStop),
+		"budget.pause": ms(o.Budgets.Pause), "budget.owner_wait": ms(o.Budgets.OwnerWait),
+		"budget.total": ms(o.Budgets.Total), "budget.prepare": ms(o.Budgets.Prepare),
+		"limits.frame_bytes": int64(l.FrameBytes), "limits.record_bytes": int64(l.RecordBytes),
+		"limits.cursor_bytes": int64(l.CursorBytes), "limits.text_bytes": int64(l.TextBytes),
+		"limits.schema_bytes": int64(l.SchemaBytes), "limits.start_bytes": int64(l.StartBytes),
+		"limits.flush_records": int64(l.FlushRecords), "limits.flush_bytes": int64(l.FlushBytes),
+		"limits.records_per_run": l.RecordsPerRun, "limits.interactions_per_run": int64(l.InteractionsPerRun),
+		"limits.assistance_open": int64(l.AssistanceOpen), "network.burst": int64(o.Pace.Burst),
+		"network.concurrency_per_origin": int64(o.Pace.AtOnce), "network.retry_after_max": ms(o.Pace.LongestStop),
 		"files.bytes": o.Files.File, "files.run_bytes": o.Files.Run, "files.connection_bytes": o.Files.Connection,
 		"store.free_start": spaceStart, "store.free_stop": spaceStop,
 	}
@@ -147,7 +155,8 @@ func (sy *system) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.A
 	if err != nil {
 		return nil, 0, err
 	}
-	page, next, err := l.Newest(ctx, audit.Filter{Action: q.Action, Actor: q.Actor, Target: q.Target, Since: q.From, Until: q.Until}, q.Before, q.Limit)
+	page, next, err := l.Newest(ctx,
+		audit.Filter{Action: q.Action, Actor: q.Actor, Target: q.Target, Since: q.From, Until: q.Until}, q.Before, q.Limit)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -16,8 +16,10 @@ func TestInfo(t *testing.T) {
 	h := openHost(t)
 	s := openService(t, h, app.ServiceOptions{})
 	i := s.Info(t.Context())
-	if i.HostID != h.ID || i.BootEpoch != h.Epoch || i.StartedAt.IsZero() || i.Store != "badger:"+h.DataDir || i.Limits["module.bytes"] != 32<<20 || i.Limits["guest.memory"] != 256<<20 ||
-		i.Sandbox.Engine != "wazero" || i.Sandbox.EngineVersion == "" || !strings.Contains(string(i.Sandbox.Isolation), `"level":`) {
+	if i.HostID != h.ID || i.BootEpoch != h.Epoch || i.StartedAt.IsZero() || i.Store != "badger:"+h.DataDir ||
+		i.Limits["module.bytes"] != 32<<20 || i.Limits["guest.memory"] != 256<<20 ||
+		i.Sandbox.Engine != "wazero" || i.Sandbox.EngineVersion == "" ||
+		!strings.Contains(string(i.Sandbox.Isolation), `"level":`) {
 		t.Errorf("%+v, %s", i, i.Sandbox.Isolation)
 	}
 	if err := os.Chmod(h.DataDir, 0o755); err != nil {
@@ -79,7 +81,8 @@ func TestAudit(t *testing.T) {
 	if err != nil || len(page) != 2 || next == 0 || page[0].Target != "three" || page[1].Target != "two" {
 		t.Fatalf("%+v, %d, %v", page, next, err)
 	}
-	if e := page[0]; e.Actor != somebody.ID || e.Address != somebody.Address || e.RequestID != somebody.RequestID || e.PrevHash != page[1].Hash || len(e.Details) != 1 || e.Details["keyId"] != "key_1" {
+	if e := page[0]; e.Actor != somebody.ID || e.Address != somebody.Address || e.RequestID != somebody.RequestID ||
+		e.PrevHash != page[1].Hash || len(e.Details) != 1 || e.Details["keyId"] != "key_1" {
 		t.Errorf("%+v", e)
 	}
 	page, next, err = s.AuditEntries(t.Context(), host.AuditQuery{Action: "key", Limit: 2, Before: next})

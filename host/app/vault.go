@@ -44,7 +44,8 @@ func OpenVault(store string) (*AuditedVault, error) {
 
 // ofRun returns the secrets of a run: the given ones, and the other declared ones from the vault. A secret that
 // cannot be read refuses the start; one that is not set is left out.
-func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
+func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID,
+	given map[string]string) (map[string]string, error) {
 	if ss.DataDir == "" {
 		return given, nil
 	}
@@ -64,7 +65,8 @@ func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[s
 			return nil, r
 		}
 		if ok && f.OAuth == nil && isAuthorization([]byte(value)) {
-			r := refusal("secret_missing", fmt.Errorf("what is stored as secret %s of %s is an authorization, and the connector asks for a secret; store one with sluice secret set %s %s", f.Name, id, id, f.Name))
+			r := refusal("secret_missing",
+				fmt.Errorf("what is stored as secret %s of %s is an authorization, and the connector asks for a secret; store one with sluice secret set %s %s", f.Name, id, id, f.Name))
 			r.Details = map[string]any{"secret": f.Name}
 			return nil, r
 		}
@@ -115,7 +117,8 @@ func (ss *secretStore) set() (map[store.ConnectionID]map[string]time.Time, error
 }
 
 func (ss *secretStore) remove(ctx context.Context, id store.ConnectionID, name string) error {
-	return ss.change(by(ctx, audit.Event{Action: audit.SecretRemoved, Target: string(id) + "/" + name, Outcome: audit.Done}),
+	return ss.change(by(ctx,
+		audit.Event{Action: audit.SecretRemoved, Target: string(id) + "/" + name, Outcome: audit.Done}),
 		func(v vault.Keeper) error { return v.Remove(string(id), name) })
 }
 
@@ -169,5 +172,6 @@ func (s *AuditedVault) Remove(connection, name string) error {
 
 // Rotate is vault.Vault.Rotate with an audit entry.
 func (s *AuditedVault) Rotate(to vault.Place) error {
-	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
+	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done},
+		func() error { return s.Vault.Rotate(to) })
 }

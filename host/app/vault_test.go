@@ -27,7 +27,8 @@ func TestStoredSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range [][3]string{{"mail", "token", "stored"}, {"mail", "given", "stored"}, {"mail", "undeclared", "x"}, {"shop", "other", "x"}} {
+	for _, s := range [][3]string{{"mail", "token", "stored"}, {"mail", "given", "stored"}, {"mail", "undeclared", "x"},
+		{"shop", "other", "x"}} {
 		if err := v.Set(s[0], s[1], []byte(s[2])); err != nil {
 			t.Fatal(err)
 		}

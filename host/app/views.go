@@ -29,7 +29,8 @@ func (vs *views) Views() *liveview.Views { return vs.views }
 // MintView implements host.Views. The caller checks that the owner may look and that the run exists. The view is
 // recorded in the audit log before it is returned.
 func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (host.View, error) {
-	mint := liveview.Mint{Run: string(q.RunID), Owner: owner, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Key: q.Key}
+	mint := liveview.Mint{Run: string(q.RunID), Owner: owner, Mode: q.Mode, InteractionID: q.InteractionID,
+		AssistanceID: q.AssistanceID, Key: q.Key}
 	if p := q.Viewport; p != nil {
 		if mint.Viewport = liveview.Viewport(p.Width, p.Height, p.DeviceScaleFactor, p.Mobile); mint.Viewport == nil {
 			return host.View{}, invalid("viewport", "a width and a height of 240 to 3840", "it is no size of a window")
@@ -65,7 +66,8 @@ func elsewhere(m *store.Member, run store.RunID) error {
 		return nil
 	}
 	page := m.URL + "/ui/runs/" + string(run)
-	return host.Refuse("conflict", "the browser of this run is at another host; look at it there: %s", page).With("url", page)
+	return host.Refuse("conflict", "the browser of this run is at another host; look at it there: %s",
+		page).With("url", page)
 }
 
 // RevokeView implements host.Views.
@@ -82,7 +84,8 @@ func (vs *views) ConnectView(ctx context.Context, owner string, run store.RunID,
 }
 
 // ReachFailed implements host.Views.
-func (vs *views) ReachFailed(_ context.Context, owner string, run store.RunID, viewID, reason string, httpStatus int) error {
+func (vs *views) ReachFailed(_ context.Context, owner string, run store.RunID, viewID, reason string,
+	httpStatus int) error {
 	if !vs.views.Failed(owner, string(run), viewID, reason, httpStatus) {
 		return notFound("view")
 	}

@@ -44,7 +44,8 @@ type sleeper struct {
 
 func newSleepers(rs *runs) *sleepers {
 	ctx, stop := context.WithCancel(context.Background())
-	return &sleepers{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*sleeper{}, handed: map[store.RunID]bool{}, tries: map[store.RunID]int{}}
+	return &sleepers{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*sleeper{}, handed: map[store.RunID]bool{},
+		tries: map[store.RunID]int{}}
 }
 
 // take adds a run, unless it is there already or being handed over, and starts its goroutine.
@@ -293,7 +294,8 @@ func (ss *sleepers) resume(s *sleeper, sus *run.Suspended, why call) error {
 // passes reports whether the cause of a failed resumption resolves itself.
 func passes(err error) bool {
 	var full *run.Refusal
-	return errors.Is(err, store.ErrUnavailable) || errors.As(err, &full) && (full.Code == "rate_limited" || full.Code == "store_no_space")
+	return errors.Is(err, store.ErrUnavailable) ||
+		errors.As(err, &full) && (full.Code == "rate_limited" || full.Code == "store_no_space")
 }
 
 // rest waits for d. It reports false if ctx ended before.
@@ -352,33 +354,35 @@ func (rs *runs) resume(ctx context.Context, sus *run.Suspended, why call) error 
 	if err := json.Unmarshal(sus.Request, &kept); err != nil {
 		return fmt.Errorf("read the request of the run: %w", err)
 	}
-	rec, err := rs.controller.StartFor(ctx, sus.Run.Request.By, func(ctx context.Context, slots run.Slots) (controller.Job, error) {
-		q := kept.request(sus)
-		conn, err := rs.Store.Connection(ctx, q.Connection)
-		if err != nil {
-			return controller.Job{}, err
-		}
-		if q.Connector, err = rs.workflows.modules.LoadFor(ctx, conn); err != nil {
-			return controller.Job{}, err
-		}
-		if q.Connector.Connector.Digest != sus.Run.Digest {
-			return controller.Job{}, errors.New("another version of its connector is installed")
-		}
-		q.Owner, q.Slots, q.Spans, q.store, q.serviced = &answeredOwner{rs.desk, why.answer}, slots, rs.spans, rs.commitTo, true
-		q.sealed = why.secret
-		p, err := rs.starter.prepare(ctx, q)
-		if err != nil {
-			return controller.Job{}, err
-		}
-		w := workflow{connection: q.Connection}
-		return controller.Job{Run: p.run, Abandon: p.abandon, Ended: func(r *run.Result) {
-			if p.run.Accepted() {
-				rs.ended(p, w, r)
-			} else { // it still sleeps, and may be resumed with the answer that it has
-				rs.release(p, w, r)
+	rec, err := rs.controller.StartFor(ctx, sus.Run.Request.By,
+		func(ctx context.Context, slots run.Slots) (controller.Job, error) {
+			q := kept.request(sus)
+			conn, err := rs.Store.Connection(ctx, q.Connection)
+			if err != nil {
+				return controller.Job{}, err
 			}
-		}}, nil
-	})
+			if q.Connector, err = rs.workflows.modules.LoadFor(ctx, conn); err != nil {
+				return controller.Job{}, err
+			}
+			if q.Connector.Connector.Digest != sus.Run.Digest {
+				return controller.Job{}, errors.New("another version of its connector is installed")
+			}
+			q.Owner, q.Slots, q.Spans, q.store, q.serviced = &answeredOwner{rs.desk, why.answer}, slots,
+				rs.spans, rs.commitTo, true
+			q.sealed = why.secret
+			p, err := rs.starter.prepare(ctx, q)
+			if err != nil {
+				return controller.Job{}, err
+			}
+			w := workflow{connection: q.Connection}
+			return controller.Job{Run: p.run, Abandon: p.abandon, Ended: func(r *run.Result) {
+				if p.run.Accepted() {
+					rs.ended(p, w, r)
+				} else { // it still sleeps, and may be resumed with the answer that it has
+					rs.release(p, w, r)
+				}
+			}}, nil
+		})
 	if err == nil && why.cancel != nil {
 		_, err = rs.controller.Cancel(ctx, rec.ID, *why.cancel)
 	}

@@ -65,8 +65,9 @@ func (ws *workflows) listed(ctx context.Context, name string) (store.Connector, 
 			return c, err
 		}
 	}
-	return store.Connector{}, host.Refuse("validation_error", "workflowId: there is no connection and no connector of this name").
-		With("fields", []map[string]string{{"path": "workflowId", "rule": "known"}})
+	return store.Connector{},
+		host.Refuse("validation_error", "workflowId: there is no connection and no connector of this name").
+			With("fields", []map[string]string{{"path": "workflowId", "rule": "known"}})
 }
 
 // onlyConnection returns the only enabled connection of a connector, or refuses.
@@ -83,7 +84,9 @@ func (ws *workflows) onlyConnection(ctx context.Context, id store.ConnectorID) (
 	}
 	switch len(enabled) {
 	case 0:
-		return store.Connection{}, host.Refuse("connection_not_ready", "this connector has no connection that is enabled").With("code", "connection_not_found")
+		return store.Connection{},
+			host.Refuse("connection_not_ready", "this connector has no connection that is enabled").With("code",
+				"connection_not_found")
 	case 1:
 		return enabled[0], nil
 	}
@@ -91,7 +94,9 @@ func (ws *workflows) onlyConnection(ctx context.Context, id store.ConnectorID) (
 	for _, c := range enabled {
 		ids = append(ids, string(c.ID))
 	}
-	return store.Connection{}, host.Refuse("ambiguous_connection", "this connector has several connections; name one of them").With("connectionIds", ids)
+	return store.Connection{},
+		host.Refuse("ambiguous_connection", "this connector has several connections; name one of them").With("connectionIds",
+			ids)
 }
 
 func (ws *workflows) fromConnection(ctx context.Context, c store.Connection) (workflow, error) {
@@ -103,7 +108,8 @@ func (ws *workflows) fromConnection(ctx context.Context, c store.Connection) (wo
 		return w, err
 	}
 	if code := c.Grant.Fault(store.Now(ws.Store)); code != "" {
-		return w, host.Refuse(code, "the grant of connection %s is %s; sluice grant %[1]s gives a new one", c.ID, strings.TrimPrefix(code, "grant_")).With("connectionId", string(c.ID))
+		return w, host.Refuse(code, "the grant of connection %s is %s; sluice grant %[1]s gives a new one", c.ID,
+			strings.TrimPrefix(code, "grant_")).With("connectionId", string(c.ID))
 	}
 	var err error
 	w.loaded, err = ws.modules.LoadFor(ctx, c)

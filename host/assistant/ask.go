@@ -28,7 +28,8 @@ func newAsks() *asks { return &asks{waiting: map[string][]*ask{}} }
 
 // wait waits until the owner decides a call or the time is up. It returns whether the call is approved and, if not, a
 // code for the reason.
-func (a *asks) wait(ctx context.Context, id string, call host.AssistantCall, most time.Duration) (yes bool, code string) {
+func (a *asks) wait(ctx context.Context, id string, call host.AssistantCall,
+	most time.Duration) (yes bool, code string) {
 	call.Outcome = "waiting"
 	w := &ask{call, make(chan bool, 1)}
 	a.mu.Lock()

@@ -41,7 +41,8 @@ type book struct {
 }
 
 func newBook(d *Door) *book {
-	b := &book{door: d, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}), written: make(chan struct{})}
+	b := &book{door: d, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		written: make(chan struct{})}
 	go b.loop()
 	return b
 }
@@ -255,7 +256,8 @@ func callWrites(def *definition, c host.AssistantCall, now time.Time) ([]store.W
 	if err != nil {
 		return nil, err
 	}
-	out := []store.Write{{Kind: store.AssistantCalls, ID: callKey(def.ID, def.Calls), Data: data, ExpiresAt: now.Add(keptFor)}}
+	out := []store.Write{{Kind: store.AssistantCalls, ID: callKey(def.ID, def.Calls), Data: data,
+		ExpiresAt: now.Add(keptFor)}}
 	if def.Calls > keptCalls {
 		out = append(out, store.Write{Kind: store.AssistantCalls, ID: callKey(def.ID, def.Calls-keptCalls)})
 	}

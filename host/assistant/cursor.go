@@ -27,7 +27,8 @@ func (s *seat) cursor(q store.RecordQuery, after uint64) string {
 	c := s.sealer()
 	nonce := make([]byte, c.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
-	return base64.RawURLEncoding.EncodeToString(c.Seal(nonce, nonce, binary.BigEndian.AppendUint64(nil, after), purpose(q)))
+	return base64.RawURLEncoding.EncodeToString(c.Seal(nonce, nonce,
+		binary.BigEndian.AppendUint64(nil, after), purpose(q)))
 }
 
 // openCursor returns the position in a cursor that this assistant got for the same list.

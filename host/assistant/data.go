@@ -68,7 +68,8 @@ func (s *seat) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 }
 
 func (s *seat) dataStream(ctx context.Context, m host.Queries, t host.Table) (dataStream, error) {
-	out := dataStream{Stream: t.Stream, Table: t.Name, Records: json.RawMessage("0"), Columns: map[string]string{}, Schema: schemaURI(t.ConnectionID, t.Stream)}
+	out := dataStream{Stream: t.Stream, Table: t.Name, Records: json.RawMessage("0"), Columns: map[string]string{},
+		Schema: schemaURI(t.ConnectionID, t.Stream)}
 	for _, c := range t.Columns {
 		out.Columns[c.Name] = c.Type
 	}
@@ -115,8 +116,10 @@ func (s *seat) gaps(ctx context.Context, id store.ConnectionID, stream store.Str
 }
 
 // schemaTemplate describes schemas as resources.
-var schemaTemplate = &mcp.ResourceTemplate{Name: "schema", Title: "Schema of a stream", URITemplate: "sluice://schemas/{connection}/{stream}",
-	MIMEType: "application/schema+json", Description: "The JSON Schema of a stream's records, with the fields that you may see."}
+var schemaTemplate = &mcp.ResourceTemplate{Name: "schema", Title: "Schema of a stream",
+	URITemplate: "sluice://schemas/{connection}/{stream}",
+	MIMEType:    "application/schema+json",
+	Description: "The JSON Schema of a stream's records, with the fields that you may see."}
 
 func schemaURI(connection, stream string) string {
 	return "sluice://schemas/" + connection + "/" + stream
@@ -139,7 +142,8 @@ func (s *seat) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	}
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: schemaTemplate.MIMEType, Text: string(text)}}}, nil
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: schemaTemplate.MIMEType,
+		Text: string(text)}}}, nil
 }
 
 func (s *seat) schemaOf(ctx context.Context, uri string) ([]byte, error) {
@@ -181,7 +185,9 @@ func (s *seat) listSchemas(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			for _, spec := range sight.manifest.Streams {
 				if sight.streams[spec.Name] != nil {
-					out.Resources = append(out.Resources, &mcp.Resource{URI: schemaURI(string(c.ID), spec.Name), Name: string(c.ID) + "." + spec.Name, MIMEType: schemaTemplate.MIMEType})
+					out.Resources = append(out.Resources,
+						&mcp.Resource{URI: schemaURI(string(c.ID), spec.Name), Name: string(c.ID) + "." + spec.Name,
+							MIMEType: schemaTemplate.MIMEType})
 				}
 			}
 		}

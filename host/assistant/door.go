@@ -132,7 +132,8 @@ func Open(ctx context.Context, o Options) (*Door, error) {
 	if o.AskFor <= 0 {
 		o.AskFor = askFor
 	}
-	d := &Door{o: o, asks: newAsks(), seats: map[string]*seat{}, queries: cache.NewTurns(query.AtOnce), searches: cache.NewTurns(search.AtOnce)}
+	d := &Door{o: o, asks: newAsks(), seats: map[string]*seat{}, queries: cache.NewTurns(query.AtOnce),
+		searches: cache.NewTurns(search.AtOnce)}
 	d.book = newBook(d)
 	docs, err := o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Assistants, Limit: 1000})
 	if err != nil {

@@ -33,13 +33,15 @@ func TestTokens(t *testing.T) {
 	if len(all) != 1 || all[0].Token != "" {
 		t.Errorf("%+v", all)
 	}
-	for _, wrong := range []string{"", "sla_", "sla__", a.Token + "x", a.Token[:len(a.Token)-1], strings.Replace(a.Token, "sla", "slk", 1), strings.Repeat("a", 1000), "sla_" + strings.Repeat("_", 100)} {
+	for _, wrong := range []string{"", "sla_", "sla__", a.Token + "x", a.Token[:len(a.Token)-1],
+		strings.Replace(a.Token, "sla", "slk", 1), strings.Repeat("a", 1000), "sla_" + strings.Repeat("_", 100)} {
 		if name, err := w.door.AuthenticateAssistant(wrong); !errors.Is(err, access.ErrUnauthenticated) {
 			t.Errorf("%q: %q, %v", wrong, name, err)
 		}
 	}
 	var no *host.Refusal
-	if _, err := w.door.AddAssistant(t.Context(), host.NewAssistant{Name: "notes", AssistantTerms: a.AssistantTerms}); !errors.As(err, &no) || no.Code != "conflict" {
+	if _, err := w.door.AddAssistant(t.Context(),
+		host.NewAssistant{Name: "notes", AssistantTerms: a.AssistantTerms}); !errors.As(err, &no) || no.Code != "conflict" {
 		t.Error(err)
 	}
 	_, err = w.door.RevokeAssistant(t.Context(), "notes")
@@ -66,15 +68,21 @@ func TestRefusedGrants(t *testing.T) {
 		return []host.AssistantGrant{{ConnectionID: "mail", Scope: json.RawMessage(scope)}}
 	}
 	for want, q := range map[string]host.NewAssistant{
-		"name:":                        {Name: "No Slug", AssistantTerms: host.AssistantTerms{Connections: of(`null`)}},
-		"connections:":                 {Name: "a"},
-		"connections[0].connectionId:": {Name: "a", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "nowhere"}}}},
-		"connections[1].connectionId:": {Name: "a", AssistantTerms: host.AssistantTerms{Connections: append(of(`null`), of(`null`)...)}},
-		"expiresAt:":                   {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`null`), ExpiresAt: &past}},
-		"did you mean subject?":        {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[{"name":"messages","fields":["subjct"]}]}`)}},
-		"did you mean messages?":       {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[{"name":"mesages"}]}`)}},
-		"no time range":                {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[{"name":"private","time_range":{"since":"2026"}}]}`)}},
-		"at least one stream":          {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[]}`)}},
+		"name:":        {Name: "No Slug", AssistantTerms: host.AssistantTerms{Connections: of(`null`)}},
+		"connections:": {Name: "a"},
+		"connections[0].connectionId:": {Name: "a",
+			AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "nowhere"}}}},
+		"connections[1].connectionId:": {Name: "a",
+			AssistantTerms: host.AssistantTerms{Connections: append(of(`null`), of(`null`)...)}},
+		"expiresAt:": {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`null`), ExpiresAt: &past}},
+		"did you mean subject?": {Name: "a",
+			AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[{"name":"messages","fields":["subjct"]}]}`)}},
+		"did you mean messages?": {Name: "a",
+			AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[{"name":"mesages"}]}`)}},
+		"no time range": {Name: "a",
+			AssistantTerms: host.AssistantTerms{Connections: of(
+				`{"streams":[{"name":"private","time_range":{"since":"2026"}}]}`)}},
+		"at least one stream": {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[]}`)}},
 	} {
 		var no *host.Refusal
 		if _, err := w.door.AddAssistant(t.Context(), q); !errors.As(err, &no) || !strings.Contains(no.Message, want) {
@@ -92,8 +100,10 @@ func TestWrittenDown(t *testing.T) {
 	w.call(s, "query", object{"sql": "DELETE FROM mail.messages"})
 	calls, err := w.door.AssistantCalls(t.Context(), "notes", 0, 10)
 	w.must(err)
-	if len(calls) != 2 || calls[0].Tool != "query" || calls[0].Outcome != "refused" || calls[0].Code != "query_denied" || calls[0].Number != 2 ||
-		calls[1].Rows != 2 || calls[1].Bytes == 0 || calls[1].Outcome != "done" || !strings.Contains(calls[1].Arguments, "messages") || calls[1].Client != "test 1" {
+	if len(calls) != 2 || calls[0].Tool != "query" || calls[0].Outcome != "refused" || calls[0].Code != "query_denied" ||
+		calls[0].Number != 2 ||
+		calls[1].Rows != 2 || calls[1].Bytes == 0 || calls[1].Outcome != "done" ||
+		!strings.Contains(calls[1].Arguments, "messages") || calls[1].Client != "test 1" {
 		t.Errorf("%+v", calls)
 	}
 	older, err := w.door.AssistantCalls(t.Context(), "notes", 2, 10)
@@ -169,10 +179,12 @@ func TestAsk(t *testing.T) {
 		r := <-out
 		return r.text, r.ok
 	}
-	if text, ok := ask(func(call string) { w.must(w.door.DecideCall(t.Context(), "notes", call, true)) }); !ok || !strings.Contains(text, "quarterly") {
+	if text, ok := ask(func(call string) { w.must(w.door.DecideCall(t.Context(), "notes", call, true)) }); !ok ||
+		!strings.Contains(text, "quarterly") {
 		t.Error(text)
 	}
-	if text, ok := ask(func(call string) { w.must(w.door.DecideCall(t.Context(), "notes", call, false)) }); ok || !strings.Contains(text, "said no") {
+	if text, ok := ask(func(call string) { w.must(w.door.DecideCall(t.Context(), "notes", call, false)) }); ok ||
+		!strings.Contains(text, "said no") {
 		t.Error(text)
 	}
 	if err := w.door.DecideCall(t.Context(), "notes", "call_none", true); !errors.Is(err, store.ErrNotFound) {
@@ -189,7 +201,8 @@ func TestMayRun(t *testing.T) {
 	w := newWorld(t)
 	w.add("notes", func(q *host.NewAssistant) { q.Run = true })
 	s := w.connect("notes")
-	if text, ok := w.call(s, "run_connection", object{"connection": "mail"}); !ok || len(w.starts) != 1 || w.starts[0].WorkflowID != "mail" {
+	if text, ok := w.call(s, "run_connection", object{"connection": "mail"}); !ok || len(w.starts) != 1 ||
+		w.starts[0].WorkflowID != "mail" {
 		t.Error(text)
 	}
 	if text, ok := w.call(s, "run_connection", object{"connection": "bank"}); ok || len(w.starts) != 1 {
@@ -198,8 +211,11 @@ func TestMayRun(t *testing.T) {
 	run := store.Run{ID: "run_99999999999999999999999999", ConnectionID: "mail", Status: "active", StartedAt: time.Now()}
 	lease, err := w.store.Acquire(t.Context(), run, "host", "boot", time.Hour)
 	w.must(err)
-	r, err := w.store.Submit(t.Context(), &store.Commit{Lease: lease, Run: &run, Ask: &store.Interaction{ID: "int_1", RunID: run.ID, Kind: "otp", Message: secret, OpenedAt: time.Now()},
-		Events: []store.Event{{ID: "evt_asked", Type: "interaction.opened", RunID: run.ID, ConnectionID: "mail", OccurredAt: time.Now(), Data: json.RawMessage(`{}`)}}})
+	r, err := w.store.Submit(t.Context(),
+		&store.Commit{Lease: lease, Run: &run,
+			Ask: &store.Interaction{ID: "int_1", RunID: run.ID, Kind: "otp", Message: secret, OpenedAt: time.Now()},
+			Events: []store.Event{{ID: "evt_asked", Type: "interaction.opened", RunID: run.ID, ConnectionID: "mail",
+				OccurredAt: time.Now(), Data: json.RawMessage(`{}`)}}})
 	w.must(err)
 	<-r.Done()
 	text, ok := w.call(s, "waiting", object{})
@@ -214,7 +230,8 @@ func TestMayRun(t *testing.T) {
 			return &mcp.ElicitResult{Action: "accept"}, nil
 		}})
 	leads := w.connectAs(c, "notes")
-	if text, ok := w.call(leads, "waiting", object{}); !ok || !strings.HasPrefix(led, "http://sluice.test/ui/runs/run_9999") {
+	if text, ok := w.call(leads, "waiting", object{}); !ok ||
+		!strings.HasPrefix(led, "http://sluice.test/ui/runs/run_9999") {
 		t.Error(led, text)
 	}
 }

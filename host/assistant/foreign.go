@@ -38,12 +38,14 @@ func (s *seat) answer(a answer, err error) (out *mcp.CallToolResult, code string
 		return s.answer(nil, err)
 	}
 	if len(text) > 2*maxAnswer {
-		return s.answer(nil, refuse("too_large", "That is too much for one answer. Ask for fewer records, or for fewer columns."))
+		return s.answer(nil, refuse("too_large",
+			"That is too much for one answer. Ask for fewer records, or for fewer columns."))
 	}
 	mark := strings.ToLower(rand.Text()[:12])
 	return &mcp.CallToolResult{
-		Meta:              mcp.Meta{"sluice/foreign": true},
-		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s\n<foreign-%s>\n%s\n</foreign-%s>", notice, mark, text, mark)}},
+		Meta: mcp.Meta{"sluice/foreign": true},
+		Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s\n<foreign-%s>\n%s\n</foreign-%s>", notice,
+			mark, text, mark)}},
 		StructuredContent: json.RawMessage(text),
 	}, ""
 }

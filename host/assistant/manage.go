@@ -36,7 +36,8 @@ func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, er
 	if err := d.free(q.Name, now); err != nil {
 		return host.Assistant{}, err
 	}
-	def := definition{ID: access.NewID("", now), Name: q.Name, Terms: q.AssistantTerms, Made: made, CreatedAt: now, Key: newKey()}
+	def := definition{ID: access.NewID("", now), Name: q.Name, Terms: q.AssistantTerms, Made: made,
+		CreatedAt: now, Key: newKey()}
 	token, digest := newToken(def.ID)
 	def.Digest = digest
 	if err := d.write(ctx, def); err != nil {
@@ -61,13 +62,15 @@ func (d *Door) check(ctx context.Context, q host.NewAssistant, now time.Time) (m
 	case !abi.IsSlug(q.Name):
 		return nil, host.Invalid("name", "slug", "want ^[a-z0-9][a-z0-9_-]{0,63}$")
 	case len(q.Connections) == 0 || len(q.Connections) > maxConnections:
-		return nil, host.Invalid("connections", "length", "want 1 to %d connections; an assistant sees only what is named", maxConnections)
+		return nil, host.Invalid("connections", "length", "want 1 to %d connections; an assistant sees only what is named",
+			maxConnections)
 	case q.ExpiresAt != nil && !q.ExpiresAt.After(now):
 		return nil, host.Invalid("expiresAt", "future", "want a time in the future")
 	}
 	for i, g := range q.Connections {
 		at := fmt.Sprintf("connections[%d]", i)
-		if slices.ContainsFunc(q.Connections[:i], func(o host.AssistantGrant) bool { return o.ConnectionID == g.ConnectionID }) {
+		if slices.ContainsFunc(q.Connections[:i],
+			func(o host.AssistantGrant) bool { return o.ConnectionID == g.ConnectionID }) {
 			return nil, host.Invalid(at+".connectionId", "unique", "want each connection once")
 		}
 		c, err := d.o.Store.Connection(ctx, store.ConnectionID(g.ConnectionID))
@@ -113,7 +116,8 @@ func (d *Door) free(name string, now time.Time) error {
 	case s != nil && s.def.status(now) == access.Active:
 		return host.Refuse("conflict", "there is an assistant %s already; sluice assistants revoke %s ends it", name, name)
 	case s == nil && len(d.seats) >= maxAssistants:
-		return host.Refuse("conflict", "there are %d assistants, and no more are kept; give the name of one that was revoked again", maxAssistants)
+		return host.Refuse("conflict",
+			"there are %d assistants, and no more are kept; give the name of one that was revoked again", maxAssistants)
 	}
 	return nil
 }
@@ -123,7 +127,8 @@ func (d *Door) write(ctx context.Context, def definition, with ...store.Write) e
 	if err != nil {
 		return err
 	}
-	if err := d.o.Store.Write(ctx, append(with, store.Write{Kind: store.Assistants, ID: def.Name, Data: data})...); err != nil {
+	if err := d.o.Store.Write(ctx,
+		append(with, store.Write{Kind: store.Assistants, ID: def.Name, Data: data})...); err != nil {
 		return fmt.Errorf("store assistant %s: %w", def.Name, err)
 	}
 	return nil
@@ -131,7 +136,8 @@ func (d *Door) write(ctx context.Context, def definition, with ...store.Write) e
 
 // shown returns a definition as its owner sees it.
 func (d *Door) shown(def definition) host.Assistant {
-	return host.Assistant{Name: def.Name, AssistantTerms: def.Terms, Status: def.status(d.o.Now()), CreatedAt: def.CreatedAt,
+	return host.Assistant{Name: def.Name, AssistantTerms: def.Terms, Status: def.status(d.o.Now()),
+		CreatedAt:  def.CreatedAt,
 		LastUsedAt: def.UsedAt, Calls: def.Calls, Waiting: len(d.asks.of(def.ID))}
 }
 
@@ -197,7 +203,8 @@ func (d *Door) revoke(ctx context.Context, s *seat) error {
 }
 
 // AssistantCalls implements host.Assistants.
-func (d *Door) AssistantCalls(ctx context.Context, name string, before uint64, limit int) ([]host.AssistantCall, error) {
+func (d *Door) AssistantCalls(ctx context.Context, name string, before uint64,
+	limit int) ([]host.AssistantCall, error) {
 	s, err := d.seat(name)
 	if err != nil {
 		return nil, err

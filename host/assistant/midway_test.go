@@ -67,7 +67,8 @@ func (m *midway) Records(ctx context.Context, q store.RecordQuery) (store.Record
 	return m.Store.Records(ctx, q)
 }
 
-func (m *midway) Record(ctx context.Context, id store.ConnectionID, stream store.Stream, key string) (store.Record, error) {
+func (m *midway) Record(ctx context.Context, id store.ConnectionID, stream store.Stream,
+	key string) (store.Record, error) {
 	m.read()
 	return m.Store.Record(ctx, id, stream, key)
 }
@@ -96,7 +97,8 @@ func (w *world) remake() {
 	w.must(raw.DeleteConnection(w.Context(), "mail", true))
 	c.CreatedAt = c.CreatedAt.Add(time.Second)
 	w.must(raw.PutConnection(w.Context(), c))
-	w.collectIn(raw, "mail", "messages", `a {"id":"a","folder":"work","subject":"`+secret+` budget","at":"2026-03-01T00:00:00Z"}`)
+	w.collectIn(raw, "mail", "messages", `a {"id":"a","folder":"work","subject":"`+secret+
+		` budget","at":"2026-03-01T00:00:00Z"}`)
 }
 
 // TestMidway ends a grant before each read of each call: what is told is nothing.
@@ -111,8 +113,10 @@ func TestMidway(t *testing.T) {
 			return r.Contents[0].Text, true
 		},
 	}
-	for tool, args := range map[string]object{"data": {}, "runs": {}, "list_records": mail, "changes_since": mail, "search": {"words": "budget"},
-		"get_record": {"connection": "mail", "stream": "messages", "key": "a"}, "query": {"sql": "SELECT * FROM mail.messages"}} {
+	for tool, args := range map[string]object{"data": {}, "runs": {}, "list_records": mail, "changes_since": mail,
+		"search":     {"words": "budget"},
+		"get_record": {"connection": "mail", "stream": "messages", "key": "a"},
+		"query":      {"sql": "SELECT * FROM mail.messages"}} {
 		calls[tool] = func(w *world, s *mcp.ClientSession) (string, bool) { return w.call(s, tool, args) }
 	}
 	for what, end := range map[string]func(*world){
@@ -121,7 +125,8 @@ func TestMidway(t *testing.T) {
 		"remade":  (*world).remake,
 		"narrowed": func(w *world) {
 			_, err := w.store.ChangeConnection(t.Context(), "mail", func(c *store.Connection) error {
-				c.Manifest = json.RawMessage(strings.ReplaceAll(manifest, `"resource_field":"folder"`, `"resource_field":"subject"`))
+				c.Manifest = json.RawMessage(strings.ReplaceAll(manifest, `"resource_field":"folder"`,
+					`"resource_field":"subject"`))
 				return nil
 			})
 			w.must(err)
@@ -183,7 +188,8 @@ func TestForgotten(t *testing.T) {
 	for _, name := range []string{"works", "sleeps"} {
 		s := w.connect(name)
 		for _, tool := range []string{"query", "search"} {
-			if text, ok := w.call(s, tool, map[string]object{"query": {"sql": "SELECT * FROM mail.messages"}, "search": {"words": "quarterly"}}[tool]); !ok {
+			if text, ok := w.call(s, tool,
+				map[string]object{"query": {"sql": "SELECT * FROM mail.messages"}, "search": {"words": "quarterly"}}[tool]); !ok {
 				t.Fatal(text)
 			}
 		}

@@ -55,7 +55,8 @@ func (s *seat) query(r *mcp.CallToolRequest, changes bool) (store.RecordQuery, e
 	if err := read(r, &l); err != nil {
 		return store.RecordQuery{}, err
 	}
-	q := store.RecordQuery{Connection: store.ConnectionID(l.Connection), Stream: store.Stream(l.Stream), Limit: l.Limit, Descending: !changes, Deleted: changes}
+	q := store.RecordQuery{Connection: store.ConnectionID(l.Connection), Stream: store.Stream(l.Stream), Limit: l.Limit,
+		Descending: !changes, Deleted: changes}
 	switch {
 	case q.Limit == 0:
 		q.Limit = 20
@@ -131,7 +132,8 @@ func (s *seat) changesCall(ctx context.Context, r *mcp.CallToolRequest) (answer,
 	if err != nil {
 		return nil, 0, err
 	}
-	return recordList{Notice: notice, Records: found, Cursor: s.cursor(q, max(after, q.After)), More: &more}, len(found), nil
+	return recordList{Notice: notice, Records: found, Cursor: s.cursor(q, max(after, q.After)), More: &more}, len(found),
+		nil
 }
 
 func (s *seat) getCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {

@@ -84,7 +84,8 @@ func idOf(message []byte) json.RawMessage {
 	var m struct {
 		ID json.RawMessage `json:"id"`
 	}
-	if err := json.Unmarshal(message, &m); err != nil || len(m.ID) > maxID || strings.ContainsAny(string(m.ID[:min(len(m.ID), 1)]), "{[tfn") {
+	if err := json.Unmarshal(message, &m); err != nil || len(m.ID) > maxID ||
+		strings.ContainsAny(string(m.ID[:min(len(m.ID), 1)]), "{[tfn") {
 		return nil
 	}
 	return m.ID

@@ -16,7 +16,8 @@ func (w *world) post(message string, header ...string) (status int, kind string,
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.server.URL, strings.NewReader(message))
 	w.must(err)
-	for name, value := range map[string]string{"X-Assistant": "notes", "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-11-25"} {
+	for name, value := range map[string]string{"X-Assistant": "notes", "Content-Type": "application/json",
+		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-11-25"} {
 		r.Header.Set(name, value)
 	}
 	for i := 0; i < len(header); i += 2 {
@@ -43,12 +44,13 @@ func TestMalformed(t *testing.T) {
 		id      string
 		header  []string
 	}{
-		"nothing":              {"", -32700, "null", nil},
-		"no JSON":              {"{", -32700, "null", nil},
-		"bytes":                {"\x00\xff<script>", -32700, "null", nil},
-		"two":                  {ping + ping, -32700, "null", nil},
-		"deep":                 {strings.Repeat("[", 100_000), -32700, "null", nil},
-		"too long":             {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 1<<20) + `"}`, -32700, "null", nil},
+		"nothing": {"", -32700, "null", nil},
+		"no JSON": {"{", -32700, "null", nil},
+		"bytes":   {"\x00\xff<script>", -32700, "null", nil},
+		"two":     {ping + ping, -32700, "null", nil},
+		"deep":    {strings.Repeat("[", 100_000), -32700, "null", nil},
+		"too long": {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 1<<20) + `"}`,
+			-32700, "null", nil},
 		"another value":        {"7", -32600, "null", nil},
 		"no members":           {"{}", -32600, "null", nil},
 		"a batch":              {"[" + ping + "," + ping + "]", -32600, "null", nil},
@@ -73,7 +75,8 @@ func TestMalformed(t *testing.T) {
 		}
 		err := json.Unmarshal(answer, &got)
 		if err != nil || status < 400 || status >= 500 || kind != "application/json" || len(answer) > 1000 ||
-			got.JSONRPC != "2.0" || string(got.ID) != c.id || got.Error.Code != c.code || got.Error.Message == "" || got.Result != nil {
+			got.JSONRPC != "2.0" || string(got.ID) != c.id || got.Error.Code != c.code ||
+			got.Error.Message == "" || got.Result != nil {
 			t.Errorf("%s: %d %s, want %d with the id %s: %.300s (%v)", name, status, kind, c.code, c.id, answer, err)
 		}
 	}
@@ -104,7 +107,8 @@ func TestCallsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range calls {
 		all.Go(func() {
-			_, _, answer := w.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_connection","arguments":{"connection":"mail"}}}`)
+			_, _, answer := w.post(
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_connection","arguments":{"connection":"mail"}}}`)
 			if !strings.Contains(string(answer), `"result":`) || strings.Contains(string(answer), `"isError":true`) {
 				t.Errorf("%s", answer)
 			}

@@ -23,7 +23,8 @@ type shownRun struct {
 }
 
 func runOf(r store.Run) shownRun {
-	out := shownRun{RunID: r.ID, Connection: string(r.ConnectionID), Status: r.Status, StartedAt: r.StartedAt.UTC().Format(time.RFC3339), Trigger: r.TriggerKind}
+	out := shownRun{RunID: r.ID, Connection: string(r.ConnectionID), Status: r.Status,
+		StartedAt: r.StartedAt.UTC().Format(time.RFC3339), Trigger: r.TriggerKind}
 	if r.FinishedAt != nil {
 		out.FinishedAt = r.FinishedAt.UTC().Format(time.RFC3339)
 	}
@@ -159,7 +160,8 @@ func (s *seat) waiting(ctx context.Context) ([]waits, error) {
 		}
 	}
 	for _, c := range s.door.asks.of(s.def.ID) {
-		out = append(out, waits{What: "a call of the tool " + c.Tool, Since: c.At.UTC().Format(time.RFC3339), Page: s.page(ctx)})
+		out = append(out, waits{What: "a call of the tool " + c.Tool,
+			Since: c.At.UTC().Format(time.RFC3339), Page: s.page(ctx)})
 	}
 	return out, nil
 }

@@ -31,7 +31,8 @@ func (s *seat) searchCall(ctx context.Context, r *mcp.CallToolRequest) (answer, 
 		return nil, 0, err
 	}
 	defer done()
-	found, err := c.indexes.Search(ctx, host.SearchQuery{Words: q.Words, ConnectionID: q.Connection, Stream: q.Stream, Limit: q.Limit})
+	found, err := c.indexes.Search(ctx,
+		host.SearchQuery{Words: q.Words, ConnectionID: q.Connection, Stream: q.Stream, Limit: q.Limit})
 	if err != nil {
 		return nil, 0, err
 	}

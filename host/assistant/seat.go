@@ -62,7 +62,8 @@ func newSeat(d *Door, def definition) *seat {
 	if len(def.Key) != keyBytes { // stored before keys existed: its cursors are only valid in this process
 		def.Key = newKey()
 	}
-	s := &seat{door: d, def: def, window: newWindow(d.o.Store, def.Terms, def.Made), busy: make(chan struct{}, callsAtOnce)}
+	s := &seat{door: d, def: def, window: newWindow(d.o.Store, def.Terms, def.Made),
+		busy: make(chan struct{}, callsAtOnce)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.server = s.serve()
 	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, &mcp.StreamableHTTPOptions{
@@ -82,11 +83,12 @@ var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18"}
 
 // serve returns the MCP server of an assistant, with the tools that it may use.
 func (s *seat) serve() *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "sluice", Title: "Sluice", Version: s.door.o.Version}, &mcp.ServerOptions{
-		Instructions: instructions, SupportedProtocolVersions: versions,
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
-	})
+	server := mcp.NewServer(&mcp.Implementation{Name: "sluice", Title: "Sluice", Version: s.door.o.Version},
+		&mcp.ServerOptions{
+			Instructions: instructions, SupportedProtocolVersions: versions,
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+		})
 	for _, t := range tools {
 		if t.runs && !s.def.Terms.Run {
 			continue
@@ -190,7 +192,8 @@ func (s *seat) entry(ctx context.Context, tool string, arguments json.RawMessage
 	sum := sha256.Sum256(arguments)
 	return Call{Assistant: s.def.Name, ID: s.def.ID, Who: v.who, AssistantCall: host.AssistantCall{
 		CallID: access.NewID("call_", at), At: at.UTC().Truncate(time.Millisecond), Tool: tool,
-		Arguments: abi.Cut(abi.Clean(string(arguments[:min(len(arguments), 8*shownArgument)])), shownArgument), Digest: "sha256:" + hex.EncodeToString(sum[:]),
+		Arguments: abi.Cut(abi.Clean(string(arguments[:min(len(arguments), 8*shownArgument)])), shownArgument),
+		Digest:    "sha256:" + hex.EncodeToString(sum[:]),
 	}}
 }
 
@@ -225,7 +228,8 @@ func (s *seat) over() error {
 	return nil
 }
 
-func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest, c host.AssistantCall) (a answer, rows int, err error) {
+func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest,
+	c host.AssistantCall) (a answer, rows int, err error) {
 	if err := s.may(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -384,8 +388,10 @@ func (s *seat) open(of string) error {
 	}
 	o := s.door.o
 	s.of, s.copies = of, &copies{
-		query.New(query.Options{Store: s.window, Dir: tables, Most: o.Most, Setting: o.Setting, Room: o.Room, Turns: s.door.queries}),
-		search.New(search.Options{Store: s.window, Dir: words, Most: o.Most, Setting: o.Setting, Room: o.Room, Turns: s.door.searches}),
+		query.New(query.Options{Store: s.window, Dir: tables, Most: o.Most, Setting: o.Setting, Room: o.Room,
+			Turns: s.door.queries}),
+		search.New(search.Options{Store: s.window, Dir: words, Most: o.Most, Setting: o.Setting, Room: o.Room,
+			Turns: s.door.searches}),
 	}
 	return nil
 }

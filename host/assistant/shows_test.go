@@ -37,7 +37,8 @@ func TestNothingShows(t *testing.T) {
 	}
 	hidden := func(w *world, n int) {
 		for i := range n {
-			w.collect("mail", "messages", fmt.Sprintf(`h%d {"id":"h%d","folder":"home","subject":"budget lunch %s","extra":{"x":%d},"at":"2026-03-02T00:00:00Z"}`, i, i, strings.Repeat("budget ", i), i))
+			w.collect("mail", "messages",
+				fmt.Sprintf(`h%d {"id":"h%d","folder":"home","subject":"budget lunch %s","extra":{"x":%d},"at":"2026-03-02T00:00:00Z"}`, i, i, strings.Repeat("budget ", i), i))
 			w.collect("mail", "private", fmt.Sprintf(`p%d {"id":"p%d","text":"budget"}`, i, i))
 		}
 		w.collect("bank", "messages", `z {"id":"z"}`)
@@ -54,21 +55,29 @@ func TestNothingShows(t *testing.T) {
 				tool string
 				args object
 			}{
-				{"data", object{}}, {"search", object{"words": "budget"}}, {"search", object{"words": "lunch", "limit": 1}}, {"search", object{"words": "bud* -dinner"}},
-				{"list_records", stream}, {"list_records", first}, {"changes_since", stream}, {"changes_since", first},
-				{"get_record", object{"connection": "mail", "stream": "messages", "key": "h1"}}, {"get_record", object{"connection": "mail", "stream": "messages", "key": "nowhere"}},
-				{"get_record", object{"connection": "mail", "stream": "messages", "key": "a"}}, {"list_records", object{"connection": "mail", "stream": "private"}},
-				{"list_records", object{"connection": "bank", "stream": "messages"}}, {"run_connection", object{"connection": "bank"}},
+				{"data", object{}}, {"search", object{"words": "budget"}}, {"search", object{"words": "lunch", "limit": 1}},
+				{"search", object{"words": "bud* -dinner"}}, {"list_records", stream}, {"list_records", first},
+				{"changes_since", stream}, {"changes_since", first},
+				{"get_record", object{"connection": "mail", "stream": "messages", "key": "h1"}},
+				{"get_record", object{"connection": "mail", "stream": "messages", "key": "nowhere"}},
+				{"get_record", object{"connection": "mail", "stream": "messages", "key": "a"}},
+				{"list_records", object{"connection": "mail", "stream": "private"}},
+				{"list_records", object{"connection": "bank", "stream": "messages"}},
+				{"run_connection", object{"connection": "bank"}},
 			} {
 				text, _ := w.call(s, c.tool, c.args)
 				answers[i] = append(answers[i], fmt.Sprintf("%s %v: %s", c.tool, c.args, plain(text)))
 			}
 			for _, sql := range []string{
-				`SELECT * FROM mail.messages ORDER BY _key`, `SELECT rowid, max(rowid) OVER (), sum(_version) OVER (), _key FROM mail.messages`,
-				`SELECT * FROM mail.sqlite_schema, (SELECT count(*) FROM mail.messages)`, `SELECT sqlite_offset(subject) FROM mail.messages`, `SELECT * FROM dbstat('mail')`,
-				`SELECT * FROM mail.sqlite_stat1`, `SELECT * FROM mail.sqlite_sequence`, `SELECT data FROM sqlite_dbpage('mail')`, `PRAGMA mail.page_count`, `SELECT * FROM pragma_page_count('mail')`,
-				`SELECT * FROM mail._sluice_meta`, `SELECT total_changes(), changes(), last_insert_rowid() FROM mail.messages`, `EXPLAIN SELECT * FROM mail.messages`,
-				`EXPLAIN QUERY PLAN SELECT * FROM mail.messages WHERE _key > 'a'`, `SELECT * FROM mail.private`, `SELECT * FROM bank.messages`, `SELECT * FROM nowhere.messages`,
+				`SELECT * FROM mail.messages ORDER BY _key`,
+				`SELECT rowid, max(rowid) OVER (), sum(_version) OVER (), _key FROM mail.messages`,
+				`SELECT * FROM mail.sqlite_schema, (SELECT count(*) FROM mail.messages)`,
+				`SELECT sqlite_offset(subject) FROM mail.messages`, `SELECT * FROM dbstat('mail')`,
+				`SELECT * FROM mail.sqlite_stat1`, `SELECT * FROM mail.sqlite_sequence`, `SELECT data FROM sqlite_dbpage('mail')`,
+				`PRAGMA mail.page_count`, `SELECT * FROM pragma_page_count('mail')`, `SELECT * FROM mail._sluice_meta`,
+				`SELECT total_changes(), changes(), last_insert_rowid() FROM mail.messages`, `EXPLAIN SELECT * FROM mail.messages`,
+				`EXPLAIN QUERY PLAN SELECT * FROM mail.messages WHERE _key > 'a'`, `SELECT * FROM mail.private`,
+				`SELECT * FROM bank.messages`, `SELECT * FROM nowhere.messages`,
 			} {
 				text, _ := w.call(s, "query", object{"sql": sql})
 				answers[i] = append(answers[i], sql+": "+strings.ReplaceAll(plain(text), "nowhere", "bank"))
@@ -80,7 +89,8 @@ func TestNothingShows(t *testing.T) {
 	}
 	hidden(worlds[1], 7)
 	for _, w := range worlds {
-		w.collect("mail", "messages", `x {"id":"x","folder":"home","at":"2026-03-02T00:00:00Z"}`) // a stream that holds nothing that is seen
+		// a stream that holds nothing that is seen
+		w.collect("mail", "messages", `x {"id":"x","folder":"home","at":"2026-03-02T00:00:00Z"}`)
 		w.add("notes", func(q *host.NewAssistant) {
 			q.Connections[0].Scope = []byte(`{"streams":[{"name":"messages","resources":["work"]}]}`)
 		})
@@ -116,8 +126,10 @@ func TestCursors(t *testing.T) {
 	with := func(cursor string) object {
 		return object{"connection": "mail", "stream": "messages", "cursor": cursor}
 	}
-	for _, cursor := range []string{list.Cursor, "1", "0", "AAAA", one.Cursor + "A", one.Cursor[1:], "A" + one.Cursor[1:], strings.Repeat("A", 1000), " " + one.Cursor} {
-		if text, ok := w.call(s, "changes_since", with(cursor)); ok && cursor != one.Cursor || !strings.Contains(text, "an earlier answer") {
+	for _, cursor := range []string{list.Cursor, "1", "0", "AAAA", one.Cursor + "A", one.Cursor[1:], "A" + one.Cursor[1:],
+		strings.Repeat("A", 1000), " " + one.Cursor} {
+		if text, ok := w.call(s, "changes_since", with(cursor)); ok && cursor != one.Cursor ||
+			!strings.Contains(text, "an earlier answer") {
 			t.Errorf("%q: %s", cursor, text)
 		}
 	}
@@ -142,7 +154,8 @@ func TestRanked(t *testing.T) {
 		`3 {"id":"3","folder":"work","subject":"会議の議事録","at":"2026-03-01T00:00:00Z"}`)
 	w.add("notes")
 	s := w.connect("notes")
-	for words, want := range map[string][]string{"übergabe": {"2", "1"}, "zoe": {"1"}, "議事": {"3"}, `"an zoe"`: {"1"}, "überg* -zoe": {"2"}, "nothing": nil} {
+	for words, want := range map[string][]string{"übergabe": {"2", "1"}, "zoe": {"1"}, "議事": {"3"}, `"an zoe"`: {"1"},
+		"überg* -zoe": {"2"}, "nothing": nil} {
 		var f struct {
 			Records []struct{ Key, Snippet string }
 		}

@@ -24,9 +24,10 @@ type tool struct {
 }
 
 const (
-	ofStream  = `"connection":{"type":"string","description":"id of a connection"},"stream":{"type":"string"}`
-	record    = `{"type":"object","properties":{"connection":{"type":"string"},"stream":{"type":"string"},"key":{"type":"string"},"changedAt":{"type":"string"},"deleted":{"type":"boolean"},"data":{"type":"object"},"snippet":{"type":"string"}},"required":["key"]}`
-	records   = `"notice":{"type":"string"},"records":{"type":"array","items":` + record + `},"cursor":{"type":"string","description":"give it again for what follows; absent at the end"}`
+	ofStream = `"connection":{"type":"string","description":"id of a connection"},"stream":{"type":"string"}`
+	record   = `{"type":"object","properties":{"connection":{"type":"string"},"stream":{"type":"string"},"key":{"type":"string"},"changedAt":{"type":"string"},"deleted":{"type":"boolean"},"data":{"type":"object"},"snippet":{"type":"string"}},"required":["key"]}`
+	records  = `"notice":{"type":"string"},"records":{"type":"array","items":` + record +
+		`},"cursor":{"type":"string","description":"give it again for what follows; absent at the end"}`
 	limit     = `"limit":{"type":"integer","minimum":1,"maximum":100}`
 	anyObject = `{"type":"array","items":{"type":"object"}}`
 )
@@ -54,7 +55,8 @@ var tools = []tool{
 		out:  `"notice":{"type":"string"},"columns":{"type":"array","items":{"type":"string"}},"rows":{"type":"array","items":{"type":"array"}},"truncated":{"type":"boolean"}`},
 	{name: "runs", title: "Runs of connections", do: (*seat).runsCall, need: `[]`,
 		text: "Lists the newest runs that collected the data: when, and how they ended.",
-		in:   `"connection":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100}`, out: `"runs":` + anyObject},
+		in:   `"connection":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100}`,
+		out:  `"runs":` + anyObject},
 	{name: "run_connection", title: "Collect now", do: (*seat).runCall, need: `["connection"]`, runs: true, effect: true,
 		text: "Starts a run of a connection, as its owner set it up. The tool runs shows how it ends.",
 		in:   `"connection":{"type":"string"}`, out: `"run":{"type":"object"}`},
@@ -66,9 +68,11 @@ var tools = []tool{
 func (t *tool) describe() *mcp.Tool {
 	no := false
 	return &mcp.Tool{Name: t.name, Title: t.title, Description: t.text,
-		InputSchema:  json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` + t.in + `},"required":` + t.need + `}`),
+		InputSchema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` + t.in +
+			`},"required":` + t.need + `}`),
 		OutputSchema: json.RawMessage(`{"type":"object","properties":{` + t.out + `}}`),
-		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: !t.effect, DestructiveHint: &no, OpenWorldHint: &t.effect, IdempotentHint: !t.effect},
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: !t.effect, DestructiveHint: &no, OpenWorldHint: &t.effect,
+			IdempotentHint: !t.effect},
 	}
 }
 

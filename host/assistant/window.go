@@ -93,7 +93,8 @@ func newSight(c store.Connection, g granted) (*sight, error) {
 	if s.streams, err = scope.Projections(g.scope, m); err != nil {
 		return nil, err
 	}
-	s.shown = store.Connection{ID: c.ID, ConnectorID: c.ConnectorID, DisplayName: c.DisplayName, Enabled: c.Enabled, CreatedAt: c.CreatedAt}
+	s.shown = store.Connection{ID: c.ID, ConnectorID: c.ConnectorID, DisplayName: c.DisplayName, Enabled: c.Enabled,
+		CreatedAt: c.CreatedAt}
 	s.shown.Manifest, err = s.prune(c.Manifest)
 	return s, err
 }
@@ -111,7 +112,9 @@ func (s *sight) prune(raw json.RawMessage) (json.RawMessage, error) {
 	streams := []any{}
 	for _, spec := range s.manifest.Streams {
 		if p := s.streams[spec.Name]; p != nil {
-			streams = append(streams, map[string]any{"name": spec.Name, "semantics": spec.Semantics, "primary_key": spec.PrimaryKey, "schema": s.schema(spec, p)})
+			streams = append(streams,
+				map[string]any{"name": spec.Name, "semantics": spec.Semantics, "primary_key": spec.PrimaryKey,
+					"schema": s.schema(spec, p)})
 		}
 	}
 	out["streams"] = streams
@@ -216,7 +219,8 @@ func (w *window) stream(ctx context.Context, id store.ConnectionID, name store.S
 }
 
 // Record returns the visible part of a record.
-func (w *window) Record(ctx context.Context, id store.ConnectionID, stream store.Stream, key string) (store.Record, error) {
+func (w *window) Record(ctx context.Context, id store.ConnectionID, stream store.Stream,
+	key string) (store.Record, error) {
 	p, err := w.stream(ctx, id, stream)
 	if err != nil {
 		return store.Record{}, err

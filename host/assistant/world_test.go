@@ -89,12 +89,14 @@ func emptyWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, store: st, dir: filepath.Join(t.TempDir(), "assistants"), now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
+	w := &world{T: t, store: st, dir: filepath.Join(t.TempDir(), "assistants"),
+		now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
 	w.must(w.open())
 	// Whoever names an assistant here is it: tokens are for host/web.
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		name := r.Header.Get("X-Assistant")
-		w.door.Serve(rw, r.WithContext(host.As(r.Context(), host.Principal{ID: "assistant:" + name})), name, "http://sluice.test")
+		w.door.Serve(rw, r.WithContext(host.As(r.Context(), host.Principal{ID: "assistant:" + name})), name,
+			"http://sluice.test")
 	}))
 	t.Cleanup(func() {
 		w.server.Close()
@@ -107,20 +109,21 @@ func emptyWorld(t *testing.T) *world {
 }
 
 func (w *world) open() (err error) {
-	w.door, err = assistant.Open(w.Context(), assistant.Options{Store: w.store, Dir: w.dir, Runs: w, Now: w.clock, AskFor: time.Minute,
-		Called: func(calls []assistant.Call) error {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.refuse != nil {
-				select {
-				case w.tried <- struct{}{}:
-				default:
+	w.door, err = assistant.Open(w.Context(),
+		assistant.Options{Store: w.store, Dir: w.dir, Runs: w, Now: w.clock, AskFor: time.Minute,
+			Called: func(calls []assistant.Call) error {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.refuse != nil {
+					select {
+					case w.tried <- struct{}{}:
+					default:
+					}
+					return w.refuse
 				}
-				return w.refuse
-			}
-			w.called = append(w.called, calls...)
-			return nil
-		}})
+				w.called = append(w.called, calls...)
+				return nil
+			}})
 	return err
 }
 
@@ -142,9 +145,11 @@ func (w *world) collectIn(st store.Store, c store.ConnectionID, stream store.Str
 	w.n++
 	ctx := w.Context()
 	if _, err := st.Connection(ctx, c); errors.Is(err, store.ErrNotFound) {
-		w.must(st.PutConnection(ctx, store.Connection{ID: c, CreatedAt: time.Unix(1_700_000_000, 0), Manifest: json.RawMessage(manifest)}))
+		w.must(st.PutConnection(ctx,
+			store.Connection{ID: c, CreatedAt: time.Unix(1_700_000_000, 0), Manifest: json.RawMessage(manifest)}))
 	}
-	run := store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", w.n)), ConnectionID: c, Status: "active", StartedAt: time.Now()}
+	run := store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", w.n)), ConnectionID: c, Status: "active",
+		StartedAt: time.Now()}
 	lease, err := st.Acquire(ctx, run, "host", "boot", time.Hour)
 	w.must(err)
 	b := &store.Batch{Stream: stream}
@@ -160,7 +165,8 @@ func (w *world) collectIn(st store.Store, c store.ConnectionID, stream store.Str
 	over := run
 	over.Status, over.FinishedAt = "succeeded", &now
 	r, err := st.Submit(ctx, &store.Commit{Lease: lease, Batches: []*store.Batch{b}, Run: &over, End: true,
-		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.completed", RunID: run.ID, ConnectionID: c, OccurredAt: now, Data: json.RawMessage(`{}`)}}})
+		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.completed", RunID: run.ID,
+			ConnectionID: c, OccurredAt: now, Data: json.RawMessage(`{}`)}}})
 	w.must(err)
 	<-r.Done()
 	_, err = r.Result()
@@ -170,7 +176,9 @@ func (w *world) collectIn(st store.Store, c store.ConnectionID, stream store.Str
 // add makes an assistant with the narrow grant, and lets change it first.
 func (w *world) add(name string, change ...func(*host.NewAssistant)) host.Assistant {
 	w.Helper()
-	q := host.NewAssistant{Name: name, AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "mail", Scope: json.RawMessage(narrow)}}}}
+	q := host.NewAssistant{Name: name,
+		AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "mail",
+			Scope: json.RawMessage(narrow)}}}}
 	for _, f := range change {
 		f(&q)
 	}
@@ -195,7 +203,9 @@ func (w *world) connect(name string) *mcp.ClientSession {
 
 func (w *world) connectAs(c *mcp.Client, name string) *mcp.ClientSession {
 	w.Helper()
-	s, err := c.Connect(w.Context(), &mcp.StreamableClientTransport{Endpoint: w.server.URL, HTTPClient: &http.Client{Transport: named{name}}, DisableStandaloneSSE: true}, nil)
+	s, err := c.Connect(w.Context(),
+		&mcp.StreamableClientTransport{Endpoint: w.server.URL, HTTPClient: &http.Client{Transport: named{name}},
+			DisableStandaloneSSE: true}, nil)
 	w.must(err)
 	w.Cleanup(func() { _ = s.Close() })
 	return s

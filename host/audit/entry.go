@@ -85,8 +85,8 @@ func entryOf(e Event, at time.Time, sequence uint64, prev Hash) (Entry, error) {
 		return Entry{}, fmt.Errorf("audit: %q, %q is no action and outcome of the log", e.Action, e.Outcome)
 	}
 	out := Entry{
-		Sequence: sequence, ID: newID(at), At: Time{at.UTC().Truncate(time.Millisecond)}, Actor: e.Actor, Action: e.Action, Target: e.Target,
-		Outcome: e.Outcome, RequestID: e.RequestID, Address: e.Address, PrevHash: prev,
+		Sequence: sequence, ID: newID(at), At: Time{at.UTC().Truncate(time.Millisecond)}, Actor: e.Actor,
+		Action: e.Action, Target: e.Target, Outcome: e.Outcome, RequestID: e.RequestID, Address: e.Address, PrevHash: prev,
 	}
 	if out.Actor == "" {
 		out.Actor = owner()

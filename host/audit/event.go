@@ -79,14 +79,15 @@ const (
 
 // Actions lists all actions.
 var Actions = []Action{
-	ConnectionCreated, ConnectorInstalled, ConnectorUninstalled, GrantApproved, GrantRevoked, SecretSet, SecretRemoved, VaultRotated,
-	RecordsExported, RecordsDeleted, BackupMade, BackupRestored, StoreCopied, LossAccepted, SettingsChanged, PolicyRefused, ModuleQuarantined,
-	TailCut, Damaged,
-	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
-	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, HostDrained, HostAdmitted, HostRemoved, VaultAccepted, RunSteered, ViewOpened,
-	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRotated, DestinationRebuilt, DestinationRemoved,
-	AssistantAdded, AssistantRevoked, AssistantApproved, AssistantDenied, AssistantCalled,
-	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,
+	ConnectionCreated, ConnectorInstalled, ConnectorUninstalled, GrantApproved, GrantRevoked, SecretSet,
+	SecretRemoved, VaultRotated, RecordsExported, RecordsDeleted, BackupMade, BackupRestored, StoreCopied, LossAccepted,
+	SettingsChanged, PolicyRefused, ModuleQuarantined, TailCut, Damaged,
+	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted,
+	WebhookDisabled, ScopeDenied, ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset,
+	InteractionAnswered, HostDrained, HostAdmitted, HostRemoved, VaultAccepted, RunSteered, ViewOpened, DestinationAdded,
+	DestinationPaused, DestinationResumed, DestinationRotated, DestinationRebuilt, DestinationRemoved, AssistantAdded,
+	AssistantRevoked, AssistantApproved, AssistantDenied, AssistantCalled, ArtifactRead, WebhookRotated,
+	WebhookTested, WebhookRedelivered,
 }
 
 // An Outcome is the result of an action.

@@ -41,7 +41,8 @@ func (l *Limited) Refused(target, code, run string) error {
 	target, code = short(target, maxTarget), short(code, maxValue)
 	tell, late := l.count(kind{target, code})
 	if tell {
-		late = append(late, Event{Action: PolicyRefused, Target: target, Outcome: Refused, Actor: "host", Details: []Detail{Code(code), Run(run)}})
+		late = append(late, Event{Action: PolicyRefused, Target: target, Outcome: Refused, Actor: "host",
+			Details: []Detail{Code(code), Run(run)}})
 	}
 	if len(late) == 0 {
 		return nil
@@ -78,7 +79,8 @@ func (l *Limited) over(now time.Time) (late []Event) {
 			continue
 		}
 		if delete(l.kinds, k); w.untold > 0 {
-			late = append(late, Event{Action: PolicyRefused, Target: k.target, Outcome: Refused, Actor: "host", Details: []Detail{Code(k.code), Count(w.untold)}})
+			late = append(late, Event{Action: PolicyRefused, Target: k.target, Outcome: Refused, Actor: "host",
+				Details: []Detail{Code(k.code), Count(w.untold)}})
 		}
 	}
 	return late

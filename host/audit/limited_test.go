@@ -46,7 +46,8 @@ func TestLimited(t *testing.T) {
 	if got := lines(audit.Filter{Target: "mail"}); len(got) != 25 || got[24] != "host_denied2" {
 		t.Errorf("%q", got)
 	}
-	if got := all(t, l, audit.Filter{Action: "policy.refused", Actor: "host", Target: "shop"}, 0); len(got) != 2 || got[0].Details["run"] != "run_1" {
+	if got := all(t, l, audit.Filter{Action: "policy.refused", Actor: "host", Target: "shop"}, 0); len(got) != 2 ||
+		got[0].Details["run"] != "run_1" {
 		t.Errorf("%+v", got)
 	}
 	var wg sync.WaitGroup

@@ -130,7 +130,8 @@ func TestChain(t *testing.T) {
 	entries := all(t, l, audit.Filter{}, 0)
 	prev, ids := audit.Hash{}, map[string]bool{}
 	for i, e := range entries {
-		if e.Sequence != uint64(i+1) || e.PrevHash != prev || !strings.HasPrefix(e.ID, "aud_") || len(e.ID) != 30 || ids[e.ID] || e.At.Before(before) ||
+		if e.Sequence != uint64(i+1) || e.PrevHash != prev || !strings.HasPrefix(e.ID, "aud_") || len(e.ID) != 30 ||
+			ids[e.ID] || e.At.Before(before) ||
 			e.RequestID != "req_1" || e.Address != "192.0.2.1" || e.Details["count"] != "3" || e.Details["code"] != "x" {
 			t.Fatalf("%+v", e)
 		}
@@ -147,11 +148,11 @@ func TestChain(t *testing.T) {
 		from uint64
 		want int
 	}{
-		{audit.Filter{Action: "secret.set"}, 0, 10}, {audit.Filter{Action: "secret"}, 0, 10}, {audit.Filter{Action: "sec"}, 0, 0},
-		{audit.Filter{Target: "mail"}, 0, 20}, {audit.Filter{Target: "mail/s1"}, 0, 1}, {audit.Filter{Actor: "key"}, 0, 10},
-		{audit.Filter{Actor: "owner"}, 16, 2}, {audit.Filter{}, 20, 1}, {audit.Filter{}, 21, 0},
-		{audit.Filter{Since: entries[10].At.Time, Until: entries[10].At.Time}, 0, 0}, {audit.Filter{Since: time.Now().Add(time.Hour)}, 0, 0},
-		{audit.Filter{Until: before}, 0, 0},
+		{audit.Filter{Action: "secret.set"}, 0, 10}, {audit.Filter{Action: "secret"}, 0, 10},
+		{audit.Filter{Action: "sec"}, 0, 0}, {audit.Filter{Target: "mail"}, 0, 20}, {audit.Filter{Target: "mail/s1"}, 0, 1},
+		{audit.Filter{Actor: "key"}, 0, 10}, {audit.Filter{Actor: "owner"}, 16, 2}, {audit.Filter{}, 20, 1},
+		{audit.Filter{}, 21, 0}, {audit.Filter{Since: entries[10].At.Time, Until: entries[10].At.Time}, 0, 0},
+		{audit.Filter{Since: time.Now().Add(time.Hour)}, 0, 0}, {audit.Filter{Until: before}, 0, 0},
 	} {
 		if got := all(t, l, tt.f, tt.from); len(got) != tt.want {
 			t.Errorf("%+v from %d: %d entries, want %d", tt.f, tt.from, len(got), tt.want)
@@ -163,9 +164,11 @@ func TestChain(t *testing.T) {
 func TestTexts(t *testing.T) {
 	l := open(t, t.TempDir())
 	long := strings.Repeat("\"\\\U0001F512", 4000)
-	e := audit.Event{Action: audit.SecretSet, Outcome: audit.Done, Target: "a\x1b[31m\nb\xff\u202e\u2028<&>", Actor: long, RequestID: long, Address: long}
+	e := audit.Event{Action: audit.SecretSet, Outcome: audit.Done, Target: "a\x1b[31m\nb\xff\u202e\u2028<&>", Actor: long,
+		RequestID: long, Address: long}
 	for range 20 {
-		e.Details = append(e.Details, audit.Run(long), audit.Code(long), audit.Stream(long), audit.Version(long), audit.Digest(long))
+		e.Details = append(e.Details, audit.Run(long), audit.Code(long), audit.Stream(long),
+			audit.Version(long), audit.Digest(long))
 	}
 	if err := l.Append(e); err != nil {
 		t.Fatal(err)
@@ -174,7 +177,8 @@ func TestTexts(t *testing.T) {
 	if got := all(t, l, audit.Filter{}, 0)[0].Target; got != "a[31m b\uFFFD<&>" {
 		t.Errorf("%q", got)
 	}
-	for _, e := range []audit.Event{{Action: "secret.seen", Outcome: audit.Done}, {Action: audit.SecretSet, Outcome: "maybe"}, {}} {
+	for _, e := range []audit.Event{{Action: "secret.seen", Outcome: audit.Done},
+		{Action: audit.SecretSet, Outcome: "maybe"}, {}} {
 		if err := l.Append(e); err == nil {
 			t.Errorf("%+v was written down", e)
 		}

@@ -23,7 +23,8 @@ func TestNewest(t *testing.T) {
 		if i%2 == 1 {
 			action = audit.LoginFailed
 		}
-		if err := l.Append(audit.Event{Action: action, Target: fmt.Sprint("t", i), Outcome: audit.Done, Actor: "key:k"}); err != nil {
+		if err := l.Append(audit.Event{Action: action, Target: fmt.Sprint("t", i), Outcome: audit.Done,
+			Actor: "key:k"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +45,8 @@ func TestNewest(t *testing.T) {
 				break
 			}
 		}
-		if len(got) != all || got[0] != all || got[all-1] != 1 || !slices.IsSortedFunc(got, func(a, b uint64) int { return int(b) - int(a) }) {
+		if len(got) != all || got[0] != all || got[all-1] != 1 ||
+			!slices.IsSortedFunc(got, func(a, b uint64) int { return int(b) - int(a) }) {
 			t.Errorf("limit %d: %v", limit, got)
 		}
 	}
@@ -52,13 +54,16 @@ func TestNewest(t *testing.T) {
 	if err != nil || len(page) != 3 || page[0].Target != "t39" || page[2].Target != "t35" || next == 0 {
 		t.Errorf("filtered: %v, %d, %v", page, next, err)
 	}
-	if page, next, err := l.Newest(t.Context(), audit.Filter{Target: "nobody"}, 0, 3); err != nil || len(page) > 0 || next != 0 {
+	if page, next, err := l.Newest(t.Context(), audit.Filter{Target: "nobody"}, 0, 3); err != nil ||
+		len(page) > 0 || next != 0 {
 		t.Errorf("nothing: %v, %d, %v", page, next, err)
 	}
-	if page, _, err := l.Newest(t.Context(), audit.Filter{Until: time.Now().Add(-time.Hour)}, 0, 3); err != nil || len(page) > 0 {
+	if page, _, err := l.Newest(t.Context(), audit.Filter{Until: time.Now().Add(-time.Hour)}, 0, 3); err != nil ||
+		len(page) > 0 {
 		t.Errorf("long ago: %v, %v", page, err)
 	}
-	if page, next, err := open(t, t.TempDir()).Newest(t.Context(), audit.Filter{}, 0, 3); err != nil || len(page) > 0 || next != 0 {
+	if page, next, err := open(t, t.TempDir()).Newest(t.Context(), audit.Filter{}, 0, 3); err != nil ||
+		len(page) > 0 || next != 0 {
 		t.Errorf("no log: %v, %d, %v", page, next, err)
 	}
 }
@@ -98,7 +103,8 @@ func TestFact(t *testing.T) {
 			t.Errorf("refused %v", good)
 		}
 	}
-	for _, bad := range [][2]string{{"", "x"}, {"a b", "x"}, {"Key", "x"}, {"k", ""}, {"k", "a b"}, {"k", "a\nb"}, {"k", `{"a":1}`}, {"k", string(make([]byte, 300))}} {
+	for _, bad := range [][2]string{{"", "x"}, {"a b", "x"}, {"Key", "x"}, {"k", ""}, {"k", "a b"}, {"k", "a\nb"},
+		{"k", `{"a":1}`}, {"k", string(make([]byte, 300))}} {
 		if _, ok := audit.Fact(bad[0], bad[1]); ok {
 			t.Errorf("took %q", bad)
 		}

@@ -19,7 +19,8 @@ import (
 func FuzzEntry(f *testing.F) {
 	l := open(f, f.TempDir())
 	add(f, l, "a")
-	if err := l.Append(audit.Event{Action: audit.PolicyRefused, Outcome: audit.Refused, Address: "::1", Details: []audit.Detail{audit.Count(1)}}); err != nil {
+	if err := l.Append(audit.Event{Action: audit.PolicyRefused, Outcome: audit.Refused, Address: "::1",
+		Details: []audit.Detail{audit.Count(1)}}); err != nil {
 		f.Fatal(err)
 	}
 	for e, err := range l.Entries(f.Context(), audit.Filter{}, 0) {
@@ -41,7 +42,8 @@ func FuzzEntry(f *testing.F) {
 		if text, err := e.Text(); err != nil || !bytes.Equal(text, line) {
 			t.Errorf("%q reads as %q, %v", line, text, err)
 		}
-		for _, s := range append(slices.Collect(maps.Values(e.Details)), e.Target, e.Actor, e.ID, string(e.Action), string(e.Outcome), e.Address, e.RequestID) {
+		for _, s := range append(slices.Collect(maps.Values(e.Details)), e.Target, e.Actor, e.ID, string(e.Action),
+			string(e.Outcome), e.Address, e.RequestID) {
 			if s != abi.Clean(s) || !utf8.ValidString(s) {
 				t.Errorf("not clean: %q", s)
 			}

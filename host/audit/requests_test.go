@@ -31,7 +31,8 @@ func TestRequests(t *testing.T) {
 	if got := requests(t, q, ""); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	want := audit.Request{At: audit.Time{Time: time.UnixMilli(1_700_000_000_123).UTC()}, Run: "run_1", Connection: "mail", Method: "GET", Origin: "https://example.com",
+	want := audit.Request{At: audit.Time{Time: time.UnixMilli(1_700_000_000_123).UTC()}, Run: "run_1", Connection: "mail",
+		Method: "GET", Origin: "https://example.com",
 		Path: "/a", Status: 200, Sent: 1, Received: 2, Millis: 3, Family: "ipv6"}
 	if err := q.Add(want); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,8 @@ func TestRequests(t *testing.T) {
 
 func BenchmarkRequest(b *testing.B) {
 	q := audit.OpenRequests(b.TempDir())
-	r := audit.Request{At: audit.Time{Time: time.Now()}, Run: "run_01J9ZK0000000000000000000", Connection: "mail", Method: "GET", Origin: "https://example.com", Path: "/a/b/c", Status: 200}
+	r := audit.Request{At: audit.Time{Time: time.Now()}, Run: "run_01J9ZK0000000000000000000", Connection: "mail",
+		Method: "GET", Origin: "https://example.com", Path: "/a/b/c", Status: 200}
 	for b.Loop() {
 		if err := q.Add(r); err != nil {
 			b.Fatal(err)

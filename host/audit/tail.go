@@ -104,7 +104,8 @@ func (t *tail) settle(h *Head) state {
 		last := t.last(cut)
 		if s.fits(last, *h) {
 			if s.cut = cut; cut < t.size {
-				s.note = &Event{Action: TailCut, Target: t.name, Outcome: Done, Actor: "host", Details: []Detail{Count(t.size - cut)}}
+				s.note = &Event{Action: TailCut, Target: t.name, Outcome: Done, Actor: "host",
+					Details: []Detail{Count(t.size - cut)}}
 			}
 			return s
 		}
@@ -122,7 +123,8 @@ func (t *tail) settle(h *Head) state {
 			s.head = Head{found, last.entry.Hash}
 		}
 	}
-	s.note = &Event{Action: Damaged, Target: t.name, Outcome: Failed, Actor: "host", Details: []Detail{Count(int64(found))}}
+	s.note = &Event{Action: Damaged, Target: t.name, Outcome: Failed, Actor: "host",
+		Details: []Detail{Count(int64(found))}}
 	return s
 }
 

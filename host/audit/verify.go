@@ -76,7 +76,8 @@ func (c *chain) line(n line) {
 	}
 	switch {
 	case e.Sequence != c.last.Sequence+1:
-		c.r.broken(Break{e.ID, n.file, n.number, fmt.Sprintf("it is entry %d and follows entry %d", e.Sequence, c.last.Sequence)})
+		c.r.broken(Break{e.ID, n.file, n.number,
+			fmt.Sprintf("it is entry %d and follows entry %d", e.Sequence, c.last.Sequence)})
 	case e.PrevHash != c.last.Hash:
 		c.r.broken(Break{e.ID, n.file, n.number, "it does not follow from the entry before it"})
 	case e.Action == Damaged:

@@ -99,14 +99,15 @@ func TestRoundTrip(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "b.age")
 	drills := 0
-	order := backup.Order{Path: file, To: backup.Recipients{id.Recipient()}, Drill: func(ctx context.Context, r io.Reader) error {
-		drills++
-		_, got, err := backup.UnpackApart(ctx, r, t.TempDir(), nil)
-		if got != p.Digest() {
-			t.Errorf("digest %s, want %s", got, p.Digest())
-		}
-		return err
-	}}
+	order := backup.Order{Path: file, To: backup.Recipients{id.Recipient()},
+		Drill: func(ctx context.Context, r io.Reader) error {
+			drills++
+			_, got, err := backup.UnpackApart(ctx, r, t.TempDir(), nil)
+			if got != p.Digest() {
+				t.Errorf("digest %s, want %s", got, p.Digest())
+			}
+			return err
+		}}
 	w, err := backup.Create(t.Context(), p, order)
 	done()
 	if err != nil || drills != 1 {
@@ -128,12 +129,14 @@ func TestRoundTrip(t *testing.T) {
 	if d := cmp.Diff(before, everything(t, to)); d != "" {
 		t.Errorf("restored otherwise: %s", d)
 	}
-	for _, path := range []string{"vault/mail/token.age", "vault/mail/password.age", "modules/" + digest([]byte("\x00asm and so on")) + ".wasm"} {
+	for _, path := range []string{"vault/mail/token.age", "vault/mail/password.age",
+		"modules/" + digest([]byte("\x00asm and so on")) + ".wasm"} {
 		a, err1 := os.ReadFile(filepath.Join(from, path))
 		b, err2 := os.ReadFile(filepath.Join(to, path))
 		fa, err3 := os.Stat(filepath.Join(from, path))
 		fb, err4 := os.Stat(filepath.Join(to, path))
-		if err := errors.Join(err1, err2, err3, err4); err != nil || !bytes.Equal(a, b) || !fa.ModTime().Equal(fb.ModTime()) || fa.Mode() != fb.Mode() {
+		if err := errors.Join(err1, err2, err3, err4); err != nil || !bytes.Equal(a, b) ||
+			!fa.ModTime().Equal(fb.ModTime()) || fa.Mode() != fb.Mode() {
 			t.Errorf("%s differs, %v", path, err)
 		}
 	}
@@ -188,7 +191,8 @@ func TestRestores(t *testing.T) {
 		if d := cmp.Diff(p.Manifest.Streams, again.Manifest.Streams); d != "" {
 			t.Fatalf("restore %d: %s", i, d)
 		}
-		if d := cmp.Diff(p.Manifest.Parts, again.Manifest.Parts, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Modified" }, cmp.Ignore())); d != "" {
+		if d := cmp.Diff(p.Manifest.Parts, again.Manifest.Parts,
+			cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Modified" }, cmp.Ignore())); d != "" {
 			t.Fatalf("restore %d: %s", i, d)
 		}
 	}
@@ -235,7 +239,8 @@ func TestStandardTar(t *testing.T) {
 func TestLargeHeader(t *testing.T) {
 	at := plan(t, data(t, 1)).Manifest.Created
 	const size = 3 << 40
-	h, err := tar.NewReader(io.MultiReader(bytes.NewReader(backup.Header("vault/"+strings.Repeat("c", 64)+"/"+strings.Repeat("n", 64)+".age", size, at)), zeros{})).Next()
+	h, err := tar.NewReader(io.MultiReader(bytes.NewReader(backup.Header("vault/"+strings.Repeat("c", 64)+"/"+
+		strings.Repeat("n", 64)+".age", size, at)), zeros{})).Next()
 	if err != nil || h.Size != size || len(h.Name) != 139 || !h.ModTime.Equal(at) {
 		t.Errorf("%+v, %v", h, err)
 	}
@@ -247,7 +252,8 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // encodings are the forms a secret could be hidden in.
 func encodings(secret string) (out [][]byte) {
-	out = append(out, []byte(secret), []byte(hex.EncodeToString([]byte(secret))), []byte(strings.ToUpper(hex.EncodeToString([]byte(secret)))))
+	out = append(out, []byte(secret), []byte(hex.EncodeToString([]byte(secret))),
+		[]byte(strings.ToUpper(hex.EncodeToString([]byte(secret)))))
 	for shift := range 3 {
 		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + secret))
 		out = append(out, []byte(text[(shift*8+5)/6:len(text)-1]))

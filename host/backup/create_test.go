@@ -57,7 +57,8 @@ func TestKilled(t *testing.T) {
 	for n := 1; ; n++ {
 		out := filepath.Join(outs, "b.age")
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "SLUICE_CHILD=backup", "SLUICE_DIR="+dir, "SLUICE_OUT="+out, fmt.Sprint("SLUICE_FAULT=", n))
+		cmd.Env = append(os.Environ(), "SLUICE_CHILD=backup", "SLUICE_DIR="+dir, "SLUICE_OUT="+out,
+			fmt.Sprint("SLUICE_FAULT=", n))
 		said, err := cmd.CombinedOutput()
 		if err == nil {
 			break
@@ -138,7 +139,8 @@ func TestChangedModule(t *testing.T) {
 	if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte("\x00asm and no more"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Create(t.Context(), p, backup.Order{Path: filepath.Join(t.TempDir(), "b.tar")}); err == nil || !strings.Contains(err.Error(), "changed while") {
+	if _, err := backup.Create(t.Context(), p, backup.Order{Path: filepath.Join(t.TempDir(), "b.tar")}); err == nil ||
+		!strings.Contains(err.Error(), "changed while") {
 		t.Errorf("changed: %v", err)
 	}
 	other := data(t, 5)
@@ -201,14 +203,16 @@ func TestRecipients(t *testing.T) {
 	if err := os.Chmod(list, 0o620); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.ReadRecipients(dir); !errors.Is(err, backup.ErrRecipient) || !strings.Contains(err.Error(), "chmod go-w") {
+	if _, err := backup.ReadRecipients(dir); !errors.Is(err, backup.ErrRecipient) ||
+		!strings.Contains(err.Error(), "chmod go-w") {
 		t.Errorf("others can add theirs: %v", err)
 	}
 	secret, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "age1", "ssh-ed25519 AAAA", first + "\n" + second, strings.Fields(string(secret))[len(strings.Fields(string(secret)))-1]} {
+	for _, bad := range []string{"", "age1", "ssh-ed25519 AAAA", first + "\n" + second,
+		strings.Fields(string(secret))[len(strings.Fields(string(secret)))-1]} {
 		_, err := backup.ParseRecipients([]string{bad})
 		if !errors.Is(err, backup.ErrRecipient) || strings.Contains(err.Error(), "SECRET-KEY-1") {
 			t.Errorf("%.10q: %v", bad, err)

@@ -39,7 +39,8 @@ func forgedText(t testing.TB, change func(*backup.Manifest), say func([]byte) []
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		m.Parts = append(m.Parts, backup.Part{Name: name, Size: int64(len(bodies[name])), SHA256: digest(bodies[name]), Modified: at})
+		m.Parts = append(m.Parts,
+			backup.Part{Name: name, Size: int64(len(bodies[name])), SHA256: digest(bodies[name]), Modified: at})
 	}
 	if change != nil {
 		change(&m)
@@ -71,10 +72,11 @@ func keys(parts []string) (out []string) {
 // A part is one of three kinds, in its place.
 func TestHostileNames(t *testing.T) {
 	for _, name := range []string{
-		"vault/../../x.age", "../x", "/etc/passwd", "keys/vault.age-identity", "host-id", "db/MANIFEST", "lock", "vault/mail/...age",
-		"vault/mail/../x.age", "vault/mail/a/b.age", `vault/mail/..\x.age`, "vault/mail/x\x00.age", "vault/mail/x.txt", "vault/MAIL/x.age",
-		"vault//x.age", "vault/x.age", "vault", "", "manifest.json", "SHA256SUMS", "store.image/x", "modules/x.wasm", "modules/" + digest([]byte("x")),
-		"modules/" + strings.Repeat("0", 64) + ".wasm", "modules/../" + digest([]byte("x")) + ".wasm",
+		"vault/../../x.age", "../x", "/etc/passwd", "keys/vault.age-identity", "host-id", "db/MANIFEST", "lock",
+		"vault/mail/...age", "vault/mail/../x.age", "vault/mail/a/b.age", `vault/mail/..\x.age`, "vault/mail/x\x00.age",
+		"vault/mail/x.txt", "vault/MAIL/x.age", "vault//x.age", "vault/x.age", "vault", "", "manifest.json", "SHA256SUMS",
+		"store.image/x", "modules/x.wasm", "modules/" + digest([]byte("x")), "modules/" + strings.Repeat("0", 64) + ".wasm",
+		"modules/../" + digest([]byte("x")) + ".wasm",
 	} {
 		restoreRefused(t, forged(t, nil, name, "x"), nil, "lists a part called")
 	}
@@ -115,11 +117,15 @@ func TestHostileArchives(t *testing.T) {
 		"another file":         []byte("PK\x03\x04" + strings.Repeat("x", 1000)),
 		"armored":              []byte("-----BEGIN AGE ENCRYPTED FILE-----\n" + strings.Repeat("x", 1000)),
 		"link":                 link(forged(t, nil)),
-		"spaced manifest":      forgedText(t, nil, func(b []byte) []byte { return bytes.Replace(b, []byte(": "), []byte(":\t"), 1) }),
-		"said twice":           forgedText(t, nil, func(b []byte) []byte { return bytes.Replace(b, []byte("{"), []byte(`{"format": 1,`), 1) }),
-		"said in capitals":     forgedText(t, nil, func(b []byte) []byte { return bytes.Replace(b, []byte("format"), []byte("Format"), 1) }),
-		"said more":            forgedText(t, nil, func(b []byte) []byte { return bytes.Replace(b, []byte("{"), []byte(`{"run": "sh",`), 1) }),
-		"two manifests":        forgedText(t, nil, func(b []byte) []byte { return append(b, b...) }),
+		"spaced manifest": forgedText(t, nil,
+			func(b []byte) []byte { return bytes.Replace(b, []byte(": "), []byte(":\t"), 1) }),
+		"said twice": forgedText(t, nil,
+			func(b []byte) []byte { return bytes.Replace(b, []byte("{"), []byte(`{"format": 1,`), 1) }),
+		"said in capitals": forgedText(t, nil,
+			func(b []byte) []byte { return bytes.Replace(b, []byte("format"), []byte("Format"), 1) }),
+		"said more": forgedText(t, nil,
+			func(b []byte) []byte { return bytes.Replace(b, []byte("{"), []byte(`{"run": "sh",`), 1) }),
+		"two manifests": forgedText(t, nil, func(b []byte) []byte { return append(b, b...) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			restoreRefused(t, b, nil, "")

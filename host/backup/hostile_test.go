@@ -145,14 +145,16 @@ func TestDrillComparesAll(t *testing.T) {
 		s, err := opener.Open(dir)
 		return swapping{s, less.Bytes()}, err
 	}
-	if _, _, err := backup.Unpack(t.Context(), bytes.NewReader(b), t.TempDir(), o); err == nil || !strings.Contains(err.Error(), "not the one in the backup") {
+	if _, _, err := backup.Unpack(t.Context(), bytes.NewReader(b), t.TempDir(), o); err == nil ||
+		!strings.Contains(err.Error(), "not the one in the backup") {
 		t.Errorf("got %v", err)
 	}
 }
 
 // A process that ends while it unpacks has refused.
 func TestUnpackerEnds(t *testing.T) {
-	if _, _, err := backup.Judge(nil, []byte("panic: boom"), errors.New("exit status 2")); !errors.Is(err, backup.ErrRefused) || !strings.Contains(err.Error(), "boom") {
+	if _, _, err := backup.Judge(nil, []byte("panic: boom"), errors.New("exit status 2")); !errors.Is(err,
+		backup.ErrRefused) || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("got %v", err)
 	}
 	b := archive(t, plan(t, data(t, 10)))
@@ -204,16 +206,19 @@ func TestWhereAndWho(t *testing.T) {
 	if err := os.MkdirAll(theirs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "it is not of a restore: "+to+".restoring is not empty; move it away") {
+	if err := restore(to, id); err == nil ||
+		!strings.Contains(err.Error(), "it is not of a restore: "+to+".restoring is not empty; move it away") {
 		t.Errorf("somebody's directory: %v", err)
 	}
 	if err := errors.Join(os.RemoveAll(to+".restoring"), os.Symlink(t.TempDir(), to+".restoring")); err != nil {
 		t.Fatal(err)
 	}
-	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "it is not of a restore: "+to+".restoring is no directory; move it away") {
+	if err := restore(to, id); err == nil ||
+		!strings.Contains(err.Error(), "it is not of a restore: "+to+".restoring is no directory; move it away") {
 		t.Errorf("a link: %v", err)
 	}
-	if err := errors.Join(os.Remove(to+".restoring"), os.Mkdir(to+".restoring", 0o700)); err != nil { // an empty one is taken
+	// an empty one is taken
+	if err := errors.Join(os.Remove(to+".restoring"), os.Mkdir(to+".restoring", 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	// A link to an empty directory stays one.
@@ -243,7 +248,8 @@ func TestNoRoom(t *testing.T) {
 		return store.ErrNoSpace
 	}
 	dir := t.TempDir()
-	if _, _, err := backup.Unpack(t.Context(), bytes.NewReader(b), dir, full); !errors.Is(err, store.ErrNoSpace) || errors.Is(err, backup.ErrRefused) {
+	if _, _, err := backup.Unpack(t.Context(), bytes.NewReader(b), dir, full); !errors.Is(err, store.ErrNoSpace) ||
+		errors.Is(err, backup.ErrRefused) {
 		t.Errorf("got %v", err)
 	}
 	if names, _ := os.ReadDir(dir); len(names) > 0 {

@@ -57,7 +57,8 @@ func ReadRecipients(dir string) (Recipients, error) {
 		return nil, err
 	}
 	if fi.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("%w: others can change %s and add theirs; look at it, then run: chmod go-w %s", ErrRecipient, path, path)
+		return nil, fmt.Errorf("%w: others can change %s and add theirs; look at it, then run: chmod go-w %s",
+			ErrRecipient, path, path)
 	}
 	var lines []string
 	for line := range strings.Lines(string(text)) {
@@ -82,7 +83,8 @@ func NewIdentity(dir, path string) (recipient string, err error) {
 		return "", fmt.Errorf("make identity: %w", err)
 	}
 	recipient = id.Recipient().String()
-	text := fmt.Appendf(nil, "# opens backups of Sluice made for this recipient; keep it away from them\n# public key: %s\n%s\n", recipient, id)
+	text := fmt.Appendf(nil,
+		"# opens backups of Sluice made for this recipient; keep it away from them\n# public key: %s\n%s\n", recipient, id)
 	defer clear(text)
 	if err := writeNew(path, text); err != nil {
 		return "", fmt.Errorf("write identity: %w", err)
@@ -140,7 +142,8 @@ func decrypt(r io.Reader, ids Identities) (io.Reader, error) {
 	var other *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &other):
-		return nil, fmt.Errorf("%w: it was made for another; name the file with the identity of one of its recipients", ErrKey)
+		return nil, fmt.Errorf("%w: it was made for another; name the file with the identity of one of its recipients",
+			ErrKey)
 	case err != nil:
 		return nil, broken(err, "the header of age")
 	}

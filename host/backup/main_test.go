@@ -94,15 +94,20 @@ func keepModule(dir string, wasm []byte) error {
 // fillStore makes two runs, one of them over.
 func fillStore(ctx context.Context, s store.Store, records int) error {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	if err := s.PutConnector(ctx, store.Connector{ID: "https://example.org/mail", Name: "mail", Version: "1.0.0", Manifest: []byte(`{}`), InstalledAt: at}); err != nil {
+	if err := s.PutConnector(ctx,
+		store.Connector{ID: "https://example.org/mail", Name: "mail", Version: "1.0.0", Manifest: []byte(`{}`),
+			InstalledAt: at}); err != nil {
 		return err
 	}
 	for i, name := range []string{"mail", "shop"} {
-		c := store.Connection{ID: store.ConnectionID(name), ConnectorID: "https://example.org/mail", Enabled: true, CreatedAt: at}
+		c := store.Connection{ID: store.ConnectionID(name), ConnectorID: "https://example.org/mail",
+			Enabled: true, CreatedAt: at}
 		if err := s.PutConnection(ctx, c); err != nil {
 			return err
 		}
-		l, err := s.Acquire(ctx, store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", i)), ConnectionID: c.ID, Status: "active", StartedAt: at}, "host", "boot", time.Hour)
+		l, err := s.Acquire(ctx,
+			store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", i)), ConnectionID: c.ID, Status: "active", StartedAt: at},
+			"host", "boot", time.Hour)
 		if err != nil {
 			return err
 		}
@@ -137,12 +142,17 @@ func fillRun(ctx context.Context, s store.Store, l store.Lease, records int, end
 		commits = append(commits, &store.Commit{Lease: l, Batches: []*store.Batch{b}, Events: event("run.batch_ingested")})
 	}
 	commits = append(commits,
-		&store.Commit{Lease: l, Advance: []store.State{{Stream: "messages", Cursor: []byte(`{"at":7}`)}}, Events: event("run.state_advanced")},
-		&store.Commit{Lease: l, Staged: []store.State{{Stream: "folders", Cursor: []byte(`8`)}}, Gaps: []store.DetailGap{{ID: "gap_1", Stream: "messages", Ref: "k1", Status: "pending"}}},
-		&store.Commit{Lease: l, Ask: &store.Interaction{ID: "int_1", RunID: l.RunID, Kind: "otp", Message: "code?"}, Events: event("run.interaction_opened")},
+		&store.Commit{Lease: l, Advance: []store.State{{Stream: "messages", Cursor: []byte(`{"at":7}`)}},
+			Events: event("run.state_advanced")},
+		&store.Commit{Lease: l, Staged: []store.State{{Stream: "folders", Cursor: []byte(`8`)}},
+			Gaps: []store.DetailGap{{ID: "gap_1", Stream: "messages", Ref: "k1", Status: "pending"}}},
+		&store.Commit{Lease: l, Ask: &store.Interaction{ID: "int_1", RunID: l.RunID, Kind: "otp", Message: "code?"},
+			Events: event("run.interaction_opened")},
 	)
 	if end {
-		commits = append(commits, &store.Commit{Lease: l, End: true, Run: &store.Run{ID: l.RunID, ConnectionID: l.ConnectionID, Status: "succeeded"}, Events: event("run.completed")})
+		commits = append(commits,
+			&store.Commit{Lease: l, End: true, Run: &store.Run{ID: l.RunID, ConnectionID: l.ConnectionID, Status: "succeeded"},
+				Events: event("run.completed")})
 	}
 	for _, c := range commits {
 		r, err := s.Submit(ctx, c)
@@ -185,7 +195,8 @@ func preparePlan(dir string) (*backup.Plan, func(), error) {
 		return nil, nil, err
 	}
 	p, err := backup.Prepare(context.Background(), backup.Source{
-		Image: image, Secrets: secrets, Modules: filepath.Join(dir, "modules"), Version: "test", Installation: "host_0", Now: time.Now(),
+		Image: image, Secrets: secrets, Modules: filepath.Join(dir, "modules"), Version: "test",
+		Installation: "host_0", Now: time.Now(),
 	})
 	return p, func() { image.Close(); s.Close() }, err
 }
@@ -211,7 +222,8 @@ func sealed(t testing.TB, p *backup.Plan) ([]byte, *age.X25519Identity) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "b.age")
-	if _, err := backup.Create(t.Context(), p, backup.Order{Path: path, To: backup.Recipients{id.Recipient()}, Drill: drill(t)}); err != nil {
+	if _, err := backup.Create(t.Context(), p,
+		backup.Order{Path: path, To: backup.Recipients{id.Recipient()}, Drill: drill(t)}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -236,10 +248,12 @@ func unpackHere(ctx context.Context, r io.Reader, dir string, _ *os.File) (backu
 }
 
 // restore restores a backup and does nothing more.
-func restore(ctx context.Context, file, dir string, ids backup.Identities, unpack backup.Unpacker) (s backup.Summary, err error) {
-	description, err := backup.Restoration{File: file, Dir: dir, Identities: ids, Unpack: unpack, Finish: func(_ string, s backup.Summary) (json.RawMessage, error) {
-		return json.Marshal(s)
-	}}.Restore(ctx)
+func restore(ctx context.Context, file, dir string, ids backup.Identities,
+	unpack backup.Unpacker) (s backup.Summary, err error) {
+	description, err := backup.Restoration{File: file, Dir: dir, Identities: ids, Unpack: unpack,
+		Finish: func(_ string, s backup.Summary) (json.RawMessage, error) {
+			return json.Marshal(s)
+		}}.Restore(ctx)
 	if err == nil {
 		err = json.Unmarshal(description, &s)
 	}

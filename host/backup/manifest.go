@@ -87,7 +87,8 @@ func readManifest(text []byte) (Manifest, error) {
 
 func (m Manifest) check() error {
 	if m.Format != formatVersion {
-		return refuse("%s has format %d; this program reads format %d; use the version of Sluice that wrote it", manifestName, m.Format, formatVersion)
+		return refuse("%s has format %d; this program reads format %d; use the version of Sluice that wrote it", manifestName,
+			m.Format, formatVersion)
 	}
 	if len(m.Parts) > maxParts {
 		return refuse("%s lists %d parts, more than %d", manifestName, len(m.Parts), maxParts)

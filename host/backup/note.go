@@ -26,14 +26,15 @@ func Unfinished(dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, noteName)); err != nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w; give the same sluice restore again, which finishes it, or remove the directory", dir, ErrUnfinished)
+	return fmt.Errorf("%s: %w; give the same sluice restore again, which finishes it, or remove the directory", dir,
+		ErrUnfinished)
 }
 
 // Begun reports whether a restore to a data directory was begun and not finished.
 func Begun(dir string) bool { return Unfinished(dir) != nil || Unfinished(dir+suffix) != nil }
 
-// A note is the open and locked file that marks a directory: the Archive, and when that is finished the description, each
-// a line of JSON.
+// A note is the open and locked file that marks a directory: the Archive, and when that is finished the description,
+// each a line of JSON.
 type note struct{ *os.File }
 
 var errStrange = errors.New("it is not of a restore")

@@ -42,7 +42,8 @@ type Restoration struct {
 }
 
 // RestoreFaults are fault points for tests, in order.
-var RestoreFaults = []string{"restore.begun", "restore.unpacked", "restore.finished", "restore.handed-over", "restore.renamed"}
+var RestoreFaults = []string{"restore.begun", "restore.unpacked", "restore.finished",
+	"restore.handed-over", "restore.renamed"}
 
 func (r Restoration) fault(step int) error {
 	if r.Fault == nil {
@@ -101,7 +102,8 @@ func (r Restoration) Restore(ctx context.Context) (description json.RawMessage, 
 }
 
 // unpack fills the directory anew.
-func (r Restoration) unpack(ctx context.Context, archive io.Reader, temp string, note *note, about Archive) (json.RawMessage, error) {
+func (r Restoration) unpack(ctx context.Context, archive io.Reader, temp string, note *note,
+	about Archive) (json.RawMessage, error) {
 	err := clearDir(temp)
 	if err == nil {
 		err = note.begin(about)
@@ -140,7 +142,8 @@ func empty(dir string) error {
 	case err != nil:
 		return fmt.Errorf("restore to %s: %w", dir, err)
 	case len(names) > 0:
-		return fmt.Errorf("restore to %s: %w, and a backup is never merged; name another with --store badger:DIR", dir, ErrNotEmpty)
+		return fmt.Errorf("restore to %s: %w, and a backup is never merged; name another with --store badger:DIR", dir,
+			ErrNotEmpty)
 	}
 	return nil
 }
@@ -181,12 +184,14 @@ func plain(f io.Reader, file string, ids Identities) (io.Reader, error) {
 	case string(intro) != ageIntro:
 		return r, nil
 	case len(ids) == 0:
-		return nil, fmt.Errorf("%s: %w; name the file with the identity of one of its recipients: --identity FILE", file, ErrEncrypted)
+		return nil, fmt.Errorf("%s: %w; name the file with the identity of one of its recipients: --identity FILE", file,
+			ErrEncrypted)
 	}
 	return decrypt(r, ids)
 }
 
-// place renames the finished directory, unless it has its name, and removes the note. It only replaces an empty directory.
+// place renames the finished directory, unless it has its name, and removes the note. It only replaces an empty
+// directory.
 func (r Restoration) place(temp string) error {
 	if temp != r.Dir {
 		if err := os.Remove(r.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // fails unless it is an empty directory

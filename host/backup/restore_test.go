@@ -41,8 +41,8 @@ func childRestore() {
 	os.Exit(0)
 }
 
-// Wherever a restore is killed, what it left says that it is not finished, and the next one finishes it, of the same backup
-// or another.
+// Wherever a restore is killed, what it left says that it is not finished, and the next one finishes it, of the same
+// backup or another.
 func TestRestoreKilled(t *testing.T) {
 	from := data(t, 300)
 	first, second := written(t, from), written(t, data(t, 10))
@@ -93,16 +93,18 @@ func TestRestoreTwice(t *testing.T) {
 	backup.SetLockTime(50 * time.Millisecond)
 	defer backup.SetLockTime(5 * time.Second)
 	file, dir := written(t, data(t, 10)), filepath.Join(t.TempDir(), "data")
-	r := backup.Restoration{File: file, Dir: dir, Unpack: unpackHere, Finish: func(temp string, s backup.Summary) (json.RawMessage, error) {
-		before, _ := os.ReadDir(temp)
-		if _, err := restore(t.Context(), file, dir, nil, unpackHere); !errors.Is(err, backup.ErrRestoring) || !strings.Contains(err.Error(), "wait") {
-			t.Errorf("meanwhile: %v", err)
-		}
-		if after, _ := os.ReadDir(temp); len(after) != len(before) || len(after) < 4 {
-			t.Errorf("there were %v, now %v", before, after)
-		}
-		return json.Marshal(s)
-	}}
+	r := backup.Restoration{File: file, Dir: dir, Unpack: unpackHere,
+		Finish: func(temp string, s backup.Summary) (json.RawMessage, error) {
+			before, _ := os.ReadDir(temp)
+			if _, err := restore(t.Context(), file, dir, nil, unpackHere); !errors.Is(err, backup.ErrRestoring) ||
+				!strings.Contains(err.Error(), "wait") {
+				t.Errorf("meanwhile: %v", err)
+			}
+			if after, _ := os.ReadDir(temp); len(after) != len(before) || len(after) < 4 {
+				t.Errorf("there were %v, now %v", before, after)
+			}
+			return json.Marshal(s)
+		}}
 	if _, err := r.Restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}

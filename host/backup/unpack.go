@@ -192,7 +192,8 @@ func compare(want, got []store.Counters) error {
 			return refuse("the store: stream %s of %s is not in %s", got[i].Stream, got[i].Connection, manifestName)
 		case want[i] != got[i]:
 			return refuse("the store: stream %s of %s has %d records and %d tombstones, %s says %d and %d; sums equal: %v",
-				got[i].Stream, got[i].Connection, got[i].Live, got[i].Tombstones, manifestName, want[i].Live, want[i].Tombstones, want[i].Sum == got[i].Sum)
+				got[i].Stream, got[i].Connection, got[i].Live, got[i].Tombstones, manifestName, want[i].Live, want[i].Tombstones,
+				want[i].Sum == got[i].Sum)
 		}
 	}
 	return nil

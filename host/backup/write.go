@@ -100,7 +100,8 @@ func (p *Plan) modules(dir string) error {
 			return fmt.Errorf("read module: %w", err)
 		}
 		if last := p.Manifest.Parts[len(p.Manifest.Parts)-1]; last.SHA256 != digest {
-			return fmt.Errorf("module %s is not what was installed: its digest is %s; install it again, or remove the file", path, last.SHA256)
+			return fmt.Errorf("module %s is not what was installed: its digest is %s; install it again, or remove the file",
+				path, last.SHA256)
 		}
 	}
 	return nil

@@ -128,7 +128,8 @@ func (s Switch) Narrower(old, new store.Approved) bool { return s.approved(old) 
 
 // Flag implements Commander.
 func (s Switch) Flag() Flag {
-	return Flag{Name: s.Binding, Usage: "let the connector " + s.Words, Switch: true, Take: s.Binding, TakeUsage: "only the use of the binding " + s.Binding}
+	return Flag{Name: s.Binding, Usage: "let the connector " + s.Words, Switch: true, Take: s.Binding,
+		TakeUsage: "only the use of the binding " + s.Binding}
 }
 
 // Given implements Commander.

@@ -34,7 +34,8 @@ func (nothing) Takes(abi.Call, []byte) bool                                  { r
 func (nothing) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno) { return nil, abi.OK }
 func (nothing) Close(context.Context) error                                  { return nil }
 
-var kinds = binding.Kinds{gadget{binding.Switch{Binding: "gadget", Words: "use the gadget", Module: "sluice_v1_gadget"}}}
+var kinds = binding.Kinds{gadget{binding.Switch{Binding: "gadget", Words: "use the gadget",
+	Module: "sluice_v1_gadget"}}}
 
 func asking(part string) *abi.Manifest {
 	return &abi.Manifest{Bindings: map[string]abi.Binding{"gadget": {Required: true, Members: json.RawMessage(part)}}}
@@ -88,7 +89,8 @@ func TestSwitch(t *testing.T) {
 		t.Error("an approval was changed in place")
 	}
 	before := c.Approved
-	if missing := kinds.Withdraw(&c.Approved, map[string][]string{"gadget": {"gadget"}}); len(missing) > 0 || !kinds.Narrower(before, c.Approved) || len(c.Approved.Other) != 1 {
+	if missing := kinds.Withdraw(&c.Approved, map[string][]string{"gadget": {"gadget"}}); len(missing) > 0 ||
+		!kinds.Narrower(before, c.Approved) || len(c.Approved.Other) != 1 {
 		t.Errorf("taken back: %v, %v", missing, c.Approved)
 	}
 	if missing := kinds.Withdraw(&c.Approved, map[string][]string{"gadget": {"gadget"}}); len(missing) != 1 {

@@ -80,7 +80,8 @@ func TestAttackPages(t *testing.T) {
 					t.Errorf("%.60s: a page is taken for a fault of the host: %.300s", request, reply)
 				}
 			}
-			do(`{"verb":"navigate","url":"SITE` + path + `","deadline_ms":1500,"until":"dom","recovery":{"max_recovery_attempts":0}}`)
+			do(`{"verb":"navigate","url":"SITE` + path +
+				`","deadline_ms":1500,"until":"dom","recovery":{"max_recovery_attempts":0}}`)
 			do(`{"verb":"snapshot","include":["elements","console"],"deadline_ms":1500}`)
 			do(`{"verb":"extract","items":[{"name":"t","take":"text","target":{"selector":{"css":"body"}}},{"name":"l","take":"links"}],"deadline_ms":1500}`)
 			do(`{"verb":"click","target":{"selector":{"role":"button","index":0}},"deadline_ms":1500,"recovery":{"max_recovery_attempts":0}}`)

@@ -113,7 +113,8 @@ func TestAttackFocus(t *testing.T) {
 		if n%3 == 2 {
 			mode = "keys"
 		}
-		out, errno := x.call(t, fillUser+`,"mode":"`+mode+`","recovery":{"max_recovery_attempts":0},"verify":{"window_ms":200}}`)
+		out, errno := x.call(t, fillUser+`,"mode":"`+mode+
+			`","recovery":{"max_recovery_attempts":0},"verify":{"window_ms":200}}`)
 		t.Logf("%s %v %v", errno, out["success"], out["detail"])
 	}
 	if got := x.leaked(); got != nil {
@@ -134,11 +135,13 @@ func TestAttackClipboard(t *testing.T) {
 			if keys == chords[0] {
 				n = 5
 			}
-			out, errno := x.call(t, fmt.Sprintf(`{"verb":"press","keys":%q,"count":%d,"target":{"selector":{"id":"user"}},"verify":{"window_ms":100},"recovery":{"max_recovery_attempts":0}}`, keys, n))
+			out, errno := x.call(t, fmt.Sprintf(
+				`{"verb":"press","keys":%q,"count":%d,"target":{"selector":{"id":"user"}},"verify":{"window_ms":100},"recovery":{"max_recovery_attempts":0}}`, keys, n))
 			t.Logf("%s: %s %v %v", keys, errno, out["code"], out["detail"])
 		}
 		for _, field := range []string{"note", "area"} {
-			out, errno := x.call(t, fmt.Sprintf(`{"verb":"press","keys":%q,"target":{"selector":{"id":%q}},"verify":{"window_ms":100},"recovery":{"max_recovery_attempts":0}}`, chords[2], field))
+			out, errno := x.call(t, fmt.Sprintf(
+				`{"verb":"press","keys":%q,"target":{"selector":{"id":%q}},"verify":{"window_ms":100},"recovery":{"max_recovery_attempts":0}}`, chords[2], field))
 			t.Logf("%s: %s %v %v", chords[2], errno, out["code"], out["detail"])
 		}
 		if got := x.read(t); piece(got) {
@@ -181,7 +184,8 @@ func TestAttackDivided(t *testing.T) {
 		for _, mode := range []string{"fill", "keys"} {
 			t.Run(name+" "+mode, func(t *testing.T) {
 				x := newTrap(t, page, ``)
-				out, errno := x.call(t, fillUser+`,"mode":"`+mode+`","recovery":{"max_recovery_attempts":0},"verify":{"window_ms":200}}`)
+				out, errno := x.call(t, fillUser+`,"mode":"`+mode+
+					`","recovery":{"max_recovery_attempts":0},"verify":{"window_ms":200}}`)
 				t.Logf("%s %v %v", errno, out["code"], out["detail"])
 				if got := x.read(t); piece(got) {
 					t.Errorf("the guest reads %.1500s", got)
@@ -197,8 +201,8 @@ func TestSealedKeys(t *testing.T) {
 	x := newTrap(t, `<!doctype html><form onsubmit="out.textContent='sent';return false"><input id=user autocomplete=username><input id=note aria-label=note><button>Send</button></form><p id=out></p>`, ``)
 	x.ok(t, fillUser+`}`)
 	for _, request := range []string{
-		`{"verb":"press","keys":"Control+A","target":{"selector":{"id":"user"}}}`, `{"verb":"press","keys":"Control+A"}`, `{"verb":"press","keys":"Tab Shift+Tab x"}`,
-		`{"verb":"press","keys":"x","target":{"selector":{"id":"user"}}}`,
+		`{"verb":"press","keys":"Control+A","target":{"selector":{"id":"user"}}}`, `{"verb":"press","keys":"Control+A"}`,
+		`{"verb":"press","keys":"Tab Shift+Tab x"}`, `{"verb":"press","keys":"x","target":{"selector":{"id":"user"}}}`,
 	} {
 		x.refused(t, request, "sealed_placement_denied")
 	}
@@ -208,7 +212,8 @@ func TestSealedKeys(t *testing.T) {
 	if out := x.ok(t, `{"verb":"press","keys":"Enter","target":{"selector":{"id":"user"}},"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"sent"}}`); out["success"] != true {
 		t.Errorf("%v", out)
 	}
-	x.refused(t, `{"verb":"press","keys":"Control+A","target":{"selector":{"id":"user"}}}`, "sealed_placement_denied") // after it was sent too
+	// after it was sent too
+	x.refused(t, `{"verb":"press","keys":"Control+A","target":{"selector":{"id":"user"}}}`, "sealed_placement_denied")
 	if out := x.ok(t, `{"verb":"clear","target":{"selector":{"id":"user"}}}`); out["success"] != true {
 		t.Errorf("%v", out)
 	}

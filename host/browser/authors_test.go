@@ -33,11 +33,11 @@ var authored = map[string]string{
 	"/empty": `<p>nothing here</p>`,
 	"/many": `<select multiple id=s onchange="out.textContent=[...s.selectedOptions].map(o=>o.value)+'|'+event.isTrusted"><option value=a selected>Apple<option value=b>Pear
 		<option value=c>Plum<option value=d disabled>Fig</select><p id=out></p>`,
-	"/private": `<p id=out></p><script>fetch('/private/data').then(r=>out.textContent=r.status)</script>`, "/private/data": `data`,
-	"/prompt": `<button onclick="out.textContent='Hello '+prompt('Name?','you')">Ask</button><p id=out></p>`,
-	"/tabs":   `<a href=/empty target=_blank>Statement</a><button onclick="setTimeout(()=>window.open('/empty'),300)">Later</button>`,
-	"/near":   `<label for=u>Username:</label><input id=u><button>Sign in now</button>`,
-	"/hold":   `<button onmousedown="at=performance.now()" onmouseup="out.textContent=performance.now()-at>=600?'long':'short'">Hold</button><p id=out></p>`,
+	"/private":      `<p id=out></p><script>fetch('/private/data').then(r=>out.textContent=r.status)</script>`,
+	"/private/data": `data`,
+	"/prompt":       `<button onclick="out.textContent='Hello '+prompt('Name?','you')">Ask</button><p id=out></p>`,
+	"/tabs":         `<a href=/empty target=_blank>Statement</a><button onclick="setTimeout(()=>window.open('/empty'),300)">Later</button>`, "/near": `<label for=u>Username:</label><input id=u><button>Sign in now</button>`,
+	"/hold": `<button onmousedown="at=performance.now()" onmouseup="out.textContent=performance.now()-at>=600?'long':'short'">Hold</button><p id=out></p>`,
 	"/grid": `<div role=grid><div role=rowgroup><div role=row><span role=columnheader>Day</span><span role=columnheader>Sum</span></div></div>
 		<div role=rowgroup><div role=row><span><span role=gridcell>Mon</span></span><span role=gridcell>5</span></div><div role=row><span role=rowheader>Tue</span><span role=gridcell>7</span></div></div></div>`,
 }
@@ -46,7 +46,8 @@ var authored = map[string]string{
 func author(t *testing.T, change func(*browser.SessionOptions)) *realDesk {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if user, pass, _ := r.BasicAuth(); strings.HasPrefix(r.URL.Path, "/private") && (user != "ada" || pass != "correct horse") {
+		if user, pass, _ := r.BasicAuth(); strings.HasPrefix(r.URL.Path, "/private") &&
+			(user != "ada" || pass != "correct horse") {
 			w.Header().Set("WWW-Authenticate", `Basic realm="private"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = fmt.Fprint(w, "<!doctype html><p id=out>not you</p>")
@@ -98,7 +99,9 @@ func TestAuthoredPages(t *testing.T) {
 	d.done(t, `{"verb":"upload","target":{"selector":{"id":"f"}},"files":[{"path":"/data/a.txt"}],"deadline_ms":30000,"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"got 1"}}`)
 	d.goTo(t, "/frames")
 	for frame, says := range map[string]string{"shop": "bought", "two": "sold"} {
-		d.done(t, `{"verb":"click","target":{"selector":{"role":"button","frame":"`+frame+`"}},"expect":{"kind":"text","op":"equals","value":"`+says+`","target":{"selector":{"css":"button","frame":"`+frame+`"}}}}`)
+		d.done(t, `{"verb":"click","target":{"selector":{"role":"button","frame":"`+frame+
+			`"}},"expect":{"kind":"text","op":"equals","value":"`+says+`","target":{"selector":{"css":"button","frame":"`+frame+
+			`"}}}}`)
 	}
 	d.goTo(t, "/sheet")
 	d.done(t, `{"verb":"click","target":{"selector":{"css":"button"}},"expect":{"kind":"text","op":"equals","value":"Done"}}`)
@@ -124,7 +127,9 @@ func TestAuthorsSelectMany(t *testing.T) {
 		`{"verb":"select","target":{"selector":{"id":"s"}},"options":[{"id":"d"}]}`:  "ACTION_REJECTED",
 		`{"verb":"select","target":{"selector":{"id":"s"}},"option":{"id":"a"}}`:     "SEMANTIC_MISMATCH",
 	} {
-		if out := d.ok(t, strings.TrimSuffix(request, "}")+`,"actionable_timeout_ms":0,"recovery":{"max_recovery_attempts":0}}`); out["failure_code"] != code || out["dispatched"] != false {
+		if out := d.ok(t, strings.TrimSuffix(request, "}")+
+			`,"actionable_timeout_ms":0,"recovery":{"max_recovery_attempts":0}}`); out["failure_code"] != code ||
+			out["dispatched"] != false {
 			t.Errorf("%s: %v %v", request, out["failure_code"], out["detail"])
 		}
 	}
@@ -150,7 +155,8 @@ func TestAuthorsPromptsAndTabs(t *testing.T) {
 // opens waits for the tab that an action opens.
 func (d *realDesk) opens(t *testing.T, action map[string]any, tab string) {
 	t.Helper()
-	out := d.ok(t, fmt.Sprintf(`{"verb":"expect","tab":"tab_1","action_id":%q,"expect":{"kind":"tab"},"timeout_ms":60000}`, action["action_id"]))
+	out := d.ok(t, fmt.Sprintf(`{"verb":"expect","tab":"tab_1","action_id":%q,"expect":{"kind":"tab"},"timeout_ms":60000}`,
+		action["action_id"]))
 	if out["success"] != true || !strings.Contains(fmt.Sprint(out), tab) {
 		t.Errorf("waiting for %s: %v", tab, out)
 	}
@@ -164,13 +170,16 @@ func TestAuthorsNearMissesHoldsAndGrids(t *testing.T) {
 		`{"selector":{"label":"Usernames","role":"textbox"}}`: "Username:",
 		`{"selector":{"role":"button","name":"Sign-in"}}`:     "Sign in now",
 	} {
-		out := d.ok(t, `{"verb":"click","target":`+request+`,"actionable_timeout_ms":0,"recovery":{"max_recovery_attempts":0}}`)
-		if told := fmt.Sprint(out["target"]); out["failure_code"] != "ELEMENT_NOT_FOUND" || !strings.Contains(told, want) || !strings.Contains(told, "near_miss") {
+		out := d.ok(t, `{"verb":"click","target":`+request+
+			`,"actionable_timeout_ms":0,"recovery":{"max_recovery_attempts":0}}`)
+		if told := fmt.Sprint(out["target"]); out["failure_code"] != "ELEMENT_NOT_FOUND" || !strings.Contains(told, want) ||
+			!strings.Contains(told, "near_miss") {
 			t.Errorf("%s: %v %s", request, out["failure_code"], told)
 		}
 	}
 	out, _ := d.call(t, `{"verb":"press","keys":"Control+L"}`)
-	if said := fmt.Sprint(out["message"]); !strings.Contains(said, "Control+L") || !strings.Contains(said, "browser's own") {
+	if said := fmt.Sprint(out["message"]); !strings.Contains(said, "Control+L") ||
+		!strings.Contains(said, "browser's own") {
 		t.Errorf("a chord of the browser's: %v", out)
 	}
 	d.goTo(t, "/hold")
@@ -187,7 +196,8 @@ func TestAuthorsNearMissesHoldsAndGrids(t *testing.T) {
 func TestAuthorsHTTPLogin(t *testing.T) {
 	d := author(t, nil)
 	says := func(text string) string {
-		return `"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"contains","value":"` + text + `"},"recovery":{"max_recovery_attempts":0}}`
+		return `"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"contains","value":"` + text +
+			`"},"recovery":{"max_recovery_attempts":0}}`
 	}
 	d.goTo(t, "/empty")
 	d.done(t, `{"verb":"navigate","url":"SITE/private","http_auth":{"username":{"plain":"ada"},"password":{"plain":"wrong"}},`+says("not you"))
@@ -195,15 +205,18 @@ func TestAuthorsHTTPLogin(t *testing.T) {
 		to   []abi.Destination
 		code string
 	}{
-		"nowhere":           {nil, "sealed_destination_denied"},
-		"a part of it":      {[]abi.Destination{{Origin: d.site, PathPrefix: "/private", Placements: []string{"header:authorization"}}}, "sealed_placement_denied"},
+		"nowhere": {nil, "sealed_destination_denied"},
+		"a part of it": {[]abi.Destination{{Origin: d.site, PathPrefix: "/private",
+			Placements: []string{"header:authorization"}}}, "sealed_placement_denied"},
 		"into fields alone": {fillAt(d.site), "sealed_placement_denied"},
 	} {
 		h := "sluice-sealed-v1-bbbbbbbbbbbbbbbbbbbbbbbbb" + string(rune('a'+len(name)%26))
 		d.Seal("password", h, "correct horse", nil, c.to)
-		d.refused(t, `{"verb":"navigate","url":"SITE/private","http_auth":{"username":{"plain":"ada"},"password":{"sealed":"`+h+`"}}}`, c.code)
+		d.refused(t, `{"verb":"navigate","url":"SITE/private","http_auth":{"username":{"plain":"ada"},"password":{"sealed":"`+
+			h+`"}}}`, c.code)
 	}
-	d.Seal("password", handle, "correct horse", nil, []abi.Destination{{Origin: d.site, Placements: []string{"header:authorization"}}})
+	d.Seal("password", handle, "correct horse", nil,
+		[]abi.Destination{{Origin: d.site, Placements: []string{"header:authorization"}}})
 	out := d.done(t, `{"verb":"navigate","url":"SITE/private","http_auth":{"username":{"plain":"ada"},"password":{"sealed":"`+handle+`"}},`+says("200"))
 	if strings.Contains(fmt.Sprint(out), "correct horse") {
 		t.Error("the reply has the password")
@@ -212,6 +225,8 @@ func TestAuthorsHTTPLogin(t *testing.T) {
 
 	// An origin that is written in another way is the same one.
 	upper := author(t, nil)
-	upper.Seal("password", handle, "correct horse", nil, []abi.Destination{{Origin: upper.site, Placements: []string{"header:authorization"}}})
-	upper.done(t, `{"verb":"navigate","url":"`+strings.Replace(upper.site, "http://", "HTTP://", 1)+`/private","http_auth":{"username":{"plain":"ada"},"password":{"sealed":"`+handle+`"}},`+says("200"))
+	upper.Seal("password", handle, "correct horse", nil,
+		[]abi.Destination{{Origin: upper.site, Placements: []string{"header:authorization"}}})
+	upper.done(t, `{"verb":"navigate","url":"`+strings.Replace(upper.site, "http://", "HTTP://", 1)+
+		`/private","http_auth":{"username":{"plain":"ada"},"password":{"sealed":"`+handle+`"}},`+says("200"))
 }

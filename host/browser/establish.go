@@ -198,8 +198,10 @@ func (e *establishment) unestablished(err error) error {
 // tripped ends the collection because no checkpoint arrived in time.
 func (e *establishment) tripped(silent time.Duration, last string) error {
 	name := cmp.Or(e.s.o.Connector, e.s.o.Connection)
-	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
-	e.s.back.End(binding.Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.seals.submitted.Load()})
+	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name,
+		silent.Milliseconds(), last)
+	e.s.back.End(binding.Failure{Code: "session_establish_timeout", Message: message,
+		Retryable: !e.s.seals.submitted.Load()})
 	return refuse(engine.Open, "surface_not_open", "the session was not established in time")
 }
 

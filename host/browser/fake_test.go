@@ -239,7 +239,8 @@ func (l *log) End(f binding.Failure) {
 	l.ends = append(l.ends, f)
 }
 func (l *log) Artifact(a binding.Artifact) {
-	l.Event("artifact.created", "succeeded", map[string]any{"type": a.Type, "size": a.Size, "digest": a.Digest, "summary": a.Summary, "media": a.MediaType})
+	l.Event("artifact.created", "succeeded",
+		map[string]any{"type": a.Type, "size": a.Size, "digest": a.Digest, "summary": a.Summary, "media": a.MediaType})
 }
 func (l *log) Ask(ctx context.Context, message string, timeout time.Duration) (string, string, error) {
 	if l.ask == nil {
@@ -281,7 +282,8 @@ func newDesk(t *testing.T, change func(*browser.Options, *browser.SessionOptions
 	if err != nil {
 		t.Fatal(err)
 	}
-	so := browser.SessionOptions{Connection: "c", Connector: "shop", Name: "My shop", Policy: network.NewPolicy(entry), Interactive: true}
+	so := browser.SessionOptions{Connection: "c", Connector: "shop", Name: "My shop",
+		Policy: network.NewPolicy(entry), Interactive: true}
 	if change != nil {
 		change(&ho, &so)
 	}
@@ -290,12 +292,13 @@ func newDesk(t *testing.T, change func(*browser.Options, *browser.SessionOptions
 		t.Fatal(err)
 	}
 	h.WithEngine(func(o engine.Options) *browser.TestWorker {
-		d.worker = &browser.TestWorker{Options: o, DoVerb: func(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
-			if d.do != nil {
-				return d.do(ctx, r)
-			}
-			return map[string]any{"success": true, "verb": r.Verb}, nil
-		}}
+		d.worker = &browser.TestWorker{Options: o,
+			DoVerb: func(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
+				if d.do != nil {
+					return d.do(ctx, r)
+				}
+				return map[string]any{"success": true, "verb": r.Verb}, nil
+			}}
 		return d.worker
 	})
 	d.host = h

@@ -42,7 +42,8 @@ type files struct {
 
 // Stage implements engine.Files. It makes private copies that the browser can read until release is
 // called.
-func (x files) Stage(ctx context.Context, list []engine.File) (staged []engine.StagedFile, release func(), refused *engine.Refusal) {
+func (x files) Stage(ctx context.Context,
+	list []engine.File) (staged []engine.StagedFile, release func(), refused *engine.Refusal) {
 	dir, err := room(x.of)
 	if err != nil {
 		return nil, nil, x.s.asRefusal(engine.Upload, err)
@@ -66,7 +67,8 @@ func (x files) Stage(ctx context.Context, list []engine.File) (staged []engine.S
 			return nil, nil, x.s.asRefusal(engine.Upload, err)
 		}
 		left -= n
-		staged = append(staged, engine.StagedFile{Path: filepath.Join(dir, hex.EncodeToString([]byte{byte(i)}), name), Name: name, Bytes: n})
+		staged = append(staged, engine.StagedFile{Path: filepath.Join(dir, hex.EncodeToString([]byte{byte(i)}), name),
+			Name: name, Bytes: n})
 	}
 	return staged, release, nil
 }
@@ -167,7 +169,8 @@ func (dl *deliveries) keepPicture(p page.Picture) (any, *engine.Refusal) {
 	if refused != nil {
 		return nil, refused
 	}
-	return map[string]any{"handle": handle, "mime": p.MIME, "width": p.Width, "height": p.Height, "bytes": len(p.Data)}, nil
+	return map[string]any{"handle": handle, "mime": p.MIME, "width": p.Width, "height": p.Height, "bytes": len(p.Data)},
+		nil
 }
 
 // keepDownload makes a finished download a stream handle. The browser can change what is on the
@@ -176,7 +179,8 @@ func (dl *deliveries) keepPicture(p page.Picture) (any, *engine.Refusal) {
 func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any, held bool) {
 	lost := map[string]any{"name": lastElement(d.Name), "failed": true}
 	if dl.s.streams.full() { // the file stays where it is
-		return map[string]any{"name": lastElement(d.Name), "failed": false, "finished": true, "reason": "too_many_open"}, false
+		return map[string]any{"name": lastElement(d.Name), "failed": false, "finished": true, "reason": "too_many_open"},
+			false
 	}
 	f, err := openWithin(of.Home(), d.Path)
 	if err != nil {
@@ -198,7 +202,8 @@ func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any
 	if refused != nil {
 		return lost, true
 	}
-	return map[string]any{"handle": handle, "name": lastElement(d.Name), "mime": cmp.Or(d.MIME, kind), "bytes": size, "url_host": d.Host}, true
+	return map[string]any{"handle": handle, "name": lastElement(d.Name), "mime": cmp.Or(d.MIME, kind), "bytes": size,
+		"url_host": d.Host}, true
 }
 
 // unsealed returns a file's content with sealed values replaced by handles, and its size.

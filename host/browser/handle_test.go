@@ -37,7 +37,8 @@ func TestRefusals(t *testing.T) {
 		{`{"verb":"close"}`, "surface_not_open", abi.EINVAL},
 		{`{"verb":"click","target":{"selector":{"role":"button"}},"effect":"local_state"}`, "invalid_request", abi.EINVAL},
 		{`{"verb":"click","target":{"selector":{"role":"button"}},"declared":"nothing"}`, "invalid_request", abi.EINVAL},
-		{`{"verb":"upload","target":{"selector":{"role":"button"}},"files":[{"path":"/a"}]}`, "capability_denied", abi.EDENIED},
+		{`{"verb":"upload","target":{"selector":{"role":"button"}},"files":[{"path":"/a"}]}`,
+			"capability_denied", abi.EDENIED},
 		{`{"verb":"open","profile":"../x"}`, "profile_name_invalid", abi.EINVAL},
 		{`{"verb":"open","profile":""}`, "profile_name_invalid", abi.EINVAL},
 		{`{"verb":"open","profile":"a b"}`, "profile_name_invalid", abi.EINVAL},
@@ -67,7 +68,8 @@ func TestOpenUseClose(t *testing.T) {
 	}
 	out := d.ok(t, `{"verb":"open","profile":"work"}`)
 	if out["profile"] != "work" || out["persistent"] != true || out["reused"] != false || out["navigation"] != nil ||
-		out["session"].(map[string]any)["state"] != "not_probed" || out["engine"].(map[string]any)["major"] != 7.0 || len(out["tabs"].([]any)) != 1 {
+		out["session"].(map[string]any)["state"] != "not_probed" || out["engine"].(map[string]any)["major"] != 7.0 ||
+		len(out["tabs"].([]any)) != 1 {
 		t.Errorf("%v", out)
 	}
 	if !d.Registered() || d.Surface().Status != "available" || d.Surface().Ref != out["surface_id"] {
@@ -85,7 +87,8 @@ func TestOpenUseClose(t *testing.T) {
 	}
 	d.refused(t, `{"verb":"click","target":{"selector":{"role":"button"}}}`, "surface_not_open", abi.EINVAL)
 	for i, typ := range []string{fleet.EventRequested, fleet.EventStarting, fleet.EventReady, fleet.EventReleased} {
-		if d.log.events[i].typ != typ || d.log.events[i].data["surface_id"] != out["surface_id"] || d.log.events[i].data["profile"] != "work" {
+		if d.log.events[i].typ != typ || d.log.events[i].data["surface_id"] != out["surface_id"] ||
+			d.log.events[i].data["profile"] != "work" {
 			t.Errorf("event %d: %+v", i, d.log.events[i])
 		}
 	}
@@ -115,7 +118,8 @@ func TestOpenNavigates(t *testing.T) {
 		return map[string]any{"action": r.Verb}, nil
 	}
 	out := d.ok(t, `{"verb":"open","url":"https://a.example/x"}`)
-	if got == nil || got.Verb != engine.Navigate || got.Navigate.URL != "https://a.example/x" || got.Navigate.Until != "dom" || out["navigation"].(map[string]any)["action"] != "navigate" {
+	if got == nil || got.Verb != engine.Navigate || got.Navigate.URL != "https://a.example/x" ||
+		got.Navigate.Until != "dom" || out["navigation"].(map[string]any)["action"] != "navigate" {
 		t.Errorf("%+v %v", got, out)
 	}
 }
@@ -165,7 +169,8 @@ func TestDeclared(t *testing.T) {
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
 	d.ok(t, `{"verb":"click","target":{"selector":{"role":"button"}},"declared":"save"}`)
-	d.refused(t, `{"verb":"hover","target":{"selector":{"role":"button"}},"declared":"save"}`, "invalid_request", abi.EINVAL)
+	d.refused(t, `{"verb":"hover","target":{"selector":{"role":"button"}},"declared":"save"}`,
+		"invalid_request", abi.EINVAL)
 	if got := d.worker.Declared("save"); got == nil || got.ActionType != engine.SideEffect {
 		t.Errorf("%+v", got)
 	}
@@ -182,7 +187,8 @@ func TestLost(t *testing.T) {
 		d.ok(t, `{"verb":"open"}`)
 		d.fakes[0].kill()
 		synctest.Wait()
-		for _, request := range []string{`{"verb":"snapshot"}`, `{"verb":"open"}`, `{"verb":"close"}`, `{"verb":"mark","phase":"x"}`} {
+		for _, request := range []string{`{"verb":"snapshot"}`, `{"verb":"open"}`, `{"verb":"close"}`,
+			`{"verb":"mark","phase":"x"}`} {
 			out := d.refused(t, request, "surface_lost", abi.EUNAVAIL)
 			if reason := out["detail"].(map[string]any)["reason"]; reason != fleet.CodeDisconnected {
 				t.Errorf("%s: %v", request, out)
@@ -279,7 +285,8 @@ func TestHandles(t *testing.T) {
 		Handle uint32
 		Bytes  int
 	}
-	if err := json.Unmarshal(text, &k); err != nil || k.Bytes != len(data) || k.Handle < 1<<30 || !d.Owns(k.Handle) || d.Owns(7) || d.Owns(0) || d.Owns(1<<31) {
+	if err := json.Unmarshal(text, &k); err != nil || k.Bytes != len(data) || k.Handle < 1<<30 || !d.Owns(k.Handle) ||
+		d.Owns(7) || d.Owns(0) || d.Owns(1<<31) {
 		t.Fatalf("%s %v", text, err)
 	}
 	read := func(handle, most uint32) ([]byte, abi.Errno) {
@@ -407,10 +414,13 @@ func TestSignal(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
-	d.worker.Signal(engine.Signal{ActionID: "act_1", Action: engine.Click, Verification: "verified", Role: "button", URLHost: "a.example"})
-	d.worker.Signal(engine.Signal{ActionID: "act_2", Action: engine.Click, Verification: "inconclusive", Code: engine.VerificationFailed})
+	d.worker.Signal(engine.Signal{ActionID: "act_1", Action: engine.Click, Verification: "verified", Role: "button",
+		URLHost: "a.example"})
+	d.worker.Signal(engine.Signal{ActionID: "act_2", Action: engine.Click, Verification: "inconclusive",
+		Code: engine.VerificationFailed})
 	got := d.log.of("run.browser_action")
-	if len(got) != 2 || got[0].status != "succeeded" || got[1].status != "failed" || got[0].data["action_id"] != "act_1" || got[0].data["role"] != "button" || got[1].data["runtime_code"] != "VERIFICATION_FAILED" {
+	if len(got) != 2 || got[0].status != "succeeded" || got[1].status != "failed" || got[0].data["action_id"] != "act_1" ||
+		got[0].data["role"] != "button" || got[1].data["runtime_code"] != "VERIFICATION_FAILED" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -121,7 +121,8 @@ func New(o Options) (*Host, error) {
 		h.o.Open = h.open
 	}
 	h.surfaces, err = fleet.New(fleet.Options{
-		Dir: root, Max: o.MaxSurfaces, Start: h.o.Start, Open: h.o.Open, Linger: o.Linger, FirstUID: o.FirstUID, LastUID: o.LastUID, Log: o.Log,
+		Dir: root, Max: o.MaxSurfaces, Start: h.o.Start, Open: h.o.Open, Linger: o.Linger, FirstUID: o.FirstUID,
+		LastUID: o.LastUID, Log: o.Log,
 	})
 	return h, err
 }

@@ -94,7 +94,8 @@ func permits(w *abi.BrowserRequest) []string {
 		out = append(out, "It may take files that pages offer.")
 	}
 	if len(w.CookieHandoff) > 0 {
-		out = append(out, "It may make requests of its own as the one who is signed in at "+strings.Join(w.CookieHandoff, ", ")+". It never sees the cookies.")
+		out = append(out, "It may make requests of its own as the one who is signed in at "+
+			strings.Join(w.CookieHandoff, ", ")+". It never sees the cookies.")
 	}
 	profile := "What the browser remembers, such as being signed in, is kept for this connection alone"
 	if w.Profile != "" {
@@ -158,7 +159,8 @@ func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	}
 	if p := q.Bindings.Browser.Profile; p != "" {
 		if !abi.IsProfileName(p) {
-			return host.Invalid("browser.profile", "profile_name_invalid", "want ^[A-Za-z0-9_-]{1,64}$").With("code", "profile_name_invalid")
+			return host.Invalid("browser.profile", "profile_name_invalid", "want ^[A-Za-z0-9_-]{1,64}$").With("code",
+				"profile_name_invalid")
 		}
 		c.ProfileName = p
 	}
@@ -194,8 +196,9 @@ func (Kind) Narrower(old, new store.Approved) bool { return old.Browser && !new.
 // Flag implements binding.Commander.
 func (Kind) Flag() binding.Flag {
 	return binding.Flag{
-		Name: "browser", Usage: "let the connector act in a browser of the host's, at the servers that it may reach", Switch: true,
-		Take: "browser", TakeUsage: "only the use of a browser",
+		Name: "browser", Usage: "let the connector act in a browser of the host's, at the servers that it may reach",
+		Switch: true,
+		Take:   "browser", TakeUsage: "only the use of a browser",
 	}
 }
 

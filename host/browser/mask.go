@@ -35,7 +35,8 @@ func withMasks(list []mask, handle, value string, forms [][]byte) []mask {
 		forms = [][]byte{[]byte(value)}
 	}
 	for _, form := range forms {
-		if (whole || len(form) >= withinFrom) && !slices.ContainsFunc(all, func(m mask) bool { return bytes.Equal(m.form, form) }) {
+		if (whole || len(form) >= withinFrom) &&
+			!slices.ContainsFunc(all, func(m mask) bool { return bytes.Equal(m.form, form) }) {
 			all = append(all, mask{bytes.Clone(form), handle, whole})
 		}
 	}

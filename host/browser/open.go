@@ -82,7 +82,8 @@ func isRefusal(err error) bool {
 
 // acquire gets a surface and an engine for it.
 func (s *Session) acquire(ctx context.Context, r *engine.Request) (*opened, error) {
-	kind := fleet.Kind{Viewport: r.Open.Viewport, Downloads: s.o.Request.Downloads, DenyPopups: s.o.Request.Popups == "deny", Trusted: !s.o.Untrusted}
+	kind := fleet.Kind{Viewport: r.Open.Viewport, Downloads: s.o.Request.Downloads,
+		DenyPopups: s.o.Request.Popups == "deny", Trusted: !s.o.Untrusted}
 	var id string
 	got, err := s.host.surfaces.Acquire(ctx, fleet.Request{
 		Connection: s.o.Connection, Profile: fleet.Name(r.Open.Profile, s.o.ProfileName, s.o.Request.Profile, s.o.Connection),
@@ -136,8 +137,9 @@ func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 		Browser: of.Browser(), Identity: engine.NewIdentity(),
 		Secrets: s.seals, Files: files{s, of}, Declared: s.declared, Controlled: s.owner.Load, Dialogs: s.dialogPolicy,
 		AllowURL: func(address string) error { return allowed(s.o.Policy, address) },
-		Keep:     s.deliveries.keepPicture, Download: func(d page.Download) (any, bool) { return s.deliveries.keepDownload(of, d) },
-		Signal: s.signal, Trace: s.tracing.traceVerb, Count: s.host.o.Count,
+		Keep:     s.deliveries.keepPicture,
+		Download: func(d page.Download) (any, bool) { return s.deliveries.keepDownload(of, d) }, Signal: s.signal,
+		Trace: s.tracing.traceVerb, Count: s.host.o.Count,
 		Broke: func(err error) { s.host.o.Log.Error("the browser engine failed", "run", s.runID, "error", err) },
 	}
 }
@@ -227,7 +229,8 @@ func (s *Session) describe(o *opened, made fleet.Established) *openReply {
 	name, major := o.Browser().Product()
 	out := &openReply{
 		SurfaceID: o.ID(), Profile: o.Profile(), Persistent: o.Persistent(), Reused: o.Reused(), Engine: product{name, major},
-		UserAgent: o.Browser().Agent(), Viewport: o.Browser().Screen().Viewport(), Tabs: tabs(o.Browser()), Session: sessionReply{State: made.State},
+		UserAgent: o.Browser().Agent(), Viewport: o.Browser().Screen().Viewport(), Tabs: tabs(o.Browser()),
+		Session: sessionReply{State: made.State},
 	}
 	if made.InteractionID != "" {
 		out.Session.InteractionID = &made.InteractionID

@@ -173,7 +173,8 @@ func TestRealBrowser(t *testing.T) {
 		o.Cookies = func(_ string, c []*http.Cookie) int { handed = c; return len(c) }
 		o.Trace = true
 	})
-	d.Seal("password", handle, "correct-horse", [][]byte{[]byte("correct-horse"), []byte("Y29ycmVjdC1ob3JzZQ")}, fillAt(site))
+	d.Seal("password", handle, "correct-horse", [][]byte{[]byte("correct-horse"), []byte("Y29ycmVjdC1ob3JzZQ")},
+		fillAt(site))
 	out := d.ok(t, `{"verb":"open","url":"SITE/"}`)
 	t.Logf("%v", out)
 	out = d.ok(t, `{"verb":"type","target":{"selector":{"id":"name"}},"value":{"plain":"Ann"}}`)
@@ -197,7 +198,8 @@ func TestRealBrowser(t *testing.T) {
 		`{"verb":"extract","items":[{"name":"o","take":"text","target":{"selector":{"id":"out"}}},{"name":"p","take":"value","target":{"selector":{"id":"pw"}}}]}`,
 	} {
 		text, _ := json.Marshal(d.ok(t, request))
-		if strings.Contains(string(text), "correct-horse") || strings.Contains(string(text), "Y29ycmVjdC1ob3JzZQ") || !strings.Contains(string(text), handle) {
+		if strings.Contains(string(text), "correct-horse") || strings.Contains(string(text), "Y29ycmVjdC1ob3JzZQ") ||
+			!strings.Contains(string(text), handle) {
 			t.Errorf("%s: %s", request, text)
 		}
 	}
@@ -208,7 +210,8 @@ func TestRealBrowser(t *testing.T) {
 	if len(handed) != 1 || handed[0].Value != "topsecret" {
 		t.Errorf("%v %v", out, handed)
 	}
-	if out, errno := d.call(t, `{"verb":"navigate","url":"https://elsewhere.example/"}`); errno != abi.OK || out["success"] == true || out["detail"] != "host_denied" || out["dispatched"] != false {
+	if out, errno := d.call(t, `{"verb":"navigate","url":"https://elsewhere.example/"}`); errno != abi.OK ||
+		out["success"] == true || out["detail"] != "host_denied" || out["dispatched"] != false {
 		t.Errorf("%s %v", errno, out)
 	}
 	if out := d.ok(t, `{"verb":"close"}`); out["graceful"] != true {
@@ -219,7 +222,8 @@ func TestRealBrowser(t *testing.T) {
 	}
 	leftTrace(t, d.log, data, "run_c")
 	said := d.log.said()
-	if len(said) != 2 || said[0] != "browser trace started: browser-trace-run_c.zip" || !strings.HasPrefix(said[1], "browser trace written: browser-trace-run_c.zip (") {
+	if len(said) != 2 || said[0] != "browser trace started: browser-trace-run_c.zip" ||
+		!strings.HasPrefix(said[1], "browser trace written: browser-trace-run_c.zip (") {
 		t.Errorf("%q", said)
 	}
 }
@@ -241,7 +245,8 @@ func leftTrace(t *testing.T, l *log, data, run string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum := sha256.Sum256(content); int64(len(content)) != told[0].data["size"] || "sha256:"+hex.EncodeToString(sum[:]) != told[0].data["digest"] {
+	if sum := sha256.Sum256(content); int64(len(content)) != told[0].data["size"] ||
+		"sha256:"+hex.EncodeToString(sum[:]) != told[0].data["digest"] {
 		t.Errorf("%d bytes are not %v", len(content), told[0].data)
 	}
 	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
@@ -366,7 +371,8 @@ func TestRealKilled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Logf("noticed after %s", time.Since(began))
-	if got := d.log.losses(); len(got) != 1 || got[0].Code != fleet.CodeUnreachable && got[0].Code != fleet.CodeDisconnected {
+	if got := d.log.losses(); len(got) != 1 || got[0].Code != fleet.CodeUnreachable &&
+		got[0].Code != fleet.CodeDisconnected {
 		t.Errorf("%+v after %s", got, time.Since(began))
 	}
 	if a := d.Surface(); a.Status != "unavailable" {
@@ -384,7 +390,8 @@ func TestRealKilled(t *testing.T) {
 	}
 	answers := make(chan answer)
 	go func() {
-		reply, errno := d.Handle(context.Background(), abi.CallBrowser, []byte(`{"verb":"click","target":{"selector":{"id":"tell"}},"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"never"}}`))
+		reply, errno := d.Handle(context.Background(), abi.CallBrowser,
+			[]byte(`{"verb":"click","target":{"selector":{"id":"tell"}},"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"never"}}`))
 		var out map[string]any
 		_ = json.Unmarshal(reply, &out)
 		answers <- answer{out, errno}
@@ -395,7 +402,8 @@ func TestRealKilled(t *testing.T) {
 	select {
 	case a := <-answers:
 		t.Logf("answered after %s", time.Since(began))
-		if a.errno != abi.OK || a.out["success"] != false || a.out["failure_code"] != "UNKNOWN" || a.out["detail"] != "surface_lost" || a.out["dispatched"] != true {
+		if a.errno != abi.OK || a.out["success"] != false || a.out["failure_code"] != "UNKNOWN" ||
+			a.out["detail"] != "surface_lost" || a.out["dispatched"] != true {
 			t.Errorf("%s %v", a.errno, a.out)
 		}
 	case <-time.After(2 * time.Minute):

@@ -50,7 +50,8 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 	v := sealed{field: field, value: value}
 	for _, d := range to {
 		origin, err := network.SealedOrigin(d.Origin)
-		if err == nil && d.PathPrefix == "" && slices.ContainsFunc(d.Placements, func(p string) bool { return strings.EqualFold(p, placementLogin) }) {
+		if err == nil && d.PathPrefix == "" &&
+			slices.ContainsFunc(d.Placements, func(p string) bool { return strings.EqualFold(p, placementLogin) }) {
 			v.login = append(v.login, origin)
 		}
 		switch {
@@ -106,7 +107,8 @@ func (s *seals) Value(handle, pageOrigin, frameOrigin string, field page.Node) (
 		case err == nil && slices.Contains(v.known, canonical):
 			return "", deniedSeal("sealed_placement_denied", "the secret "+v.field+" may not be typed there")
 		default:
-			return "", deniedSeal("sealed_destination_denied", "the secret "+v.field+" may not be typed into a page or frame of that origin")
+			return "", deniedSeal("sealed_destination_denied",
+				"the secret "+v.field+" may not be typed into a page or frame of that origin")
 		}
 	}
 	if !fits(v.field, field) {
@@ -135,7 +137,8 @@ func (s *seals) Login(origin string, handles ...string) ([]string, *engine.Refus
 		case err == nil && slices.Contains(v.login, canonical):
 			fields, values = append(fields, v.field), append(values, v.value)
 		case err == nil && (slices.Contains(v.known, canonical) || slices.Contains(v.to, canonical)):
-			return nil, deniedSeal("sealed_placement_denied", "the secret "+v.field+" may not be sent there as a login by HTTP: that is "+placementLogin+", of the whole origin")
+			return nil, deniedSeal("sealed_placement_denied",
+				"the secret "+v.field+" may not be sent there as a login by HTTP: that is "+placementLogin+", of the whole origin")
 		default:
 			return nil, deniedSeal("sealed_destination_denied", "the secret "+v.field+" may not be sent to that origin")
 		}

@@ -31,7 +31,8 @@ func TestSealedPlaces(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
-	to := append(fillAt("https://login.example", "https://frame.example:8443"), abi.Destination{Origin: "https://api.example", Placements: []string{"header:authorization"}})
+	to := append(fillAt("https://login.example", "https://frame.example:8443"),
+		abi.Destination{Origin: "https://api.example", Placements: []string{"header:authorization"}})
 	d.Seal("password", handle, "correct horse", nil, to)
 	user := handle[:len(handle)-1] + "b"
 	d.Seal("username", user, "somebody", nil, to)
@@ -43,20 +44,29 @@ func TestSealedPlaces(t *testing.T) {
 	}{
 		{"a password field", handle, "https://login.example", "https://login.example", password, ""},
 		{"an approved frame in it", handle, "https://login.example", "https://frame.example:8443", password, ""},
-		{"its autocomplete", handle, "https://login.example", "https://login.example", page.Node{Type: "text", Autocomplete: "section-a current-password"}, ""},
-		{"the name's own field", user, "https://login.example", "https://login.example", page.Node{Type: "text", Autocomplete: "username"}, ""},
+		{"its autocomplete", handle, "https://login.example", "https://login.example",
+			page.Node{Type: "text", Autocomplete: "section-a current-password"}, ""},
+		{"the name's own field", user, "https://login.example", "https://login.example",
+			page.Node{Type: "text", Autocomplete: "username"}, ""},
 		{"a field of mail addresses", user, "https://login.example", "https://login.example", page.Node{Type: "email"}, ""},
 		{"another frame", handle, "https://login.example", "https://evil.example", password, "sealed_destination_denied"},
-		{"another page around it", handle, "https://evil.example", "https://login.example", password, "sealed_destination_denied"},
+		{"another page around it", handle, "https://evil.example", "https://login.example", password,
+			"sealed_destination_denied"},
 		{"another scheme", handle, "http://login.example", "http://login.example", password, "sealed_destination_denied"},
-		{"another port", handle, "https://login.example:444", "https://login.example:444", password, "sealed_destination_denied"},
+		{"another port", handle, "https://login.example:444", "https://login.example:444", password,
+			"sealed_destination_denied"},
 		{"a name below", handle, "https://a.login.example", "https://a.login.example", password, "sealed_destination_denied"},
 		{"no origin", handle, "null", "null", password, "sealed_destination_denied"},
-		{"approved for another placement", handle, "https://api.example", "https://api.example", password, "sealed_placement_denied"},
-		{"a search field", handle, "https://login.example", "https://login.example", page.Node{Type: "search"}, "sealed_placement_denied"},
-		{"a password in a field that is read", handle, "https://login.example", "https://login.example", page.Node{Type: "text", Autocomplete: "username"}, "sealed_placement_denied"},
-		{"a text area", user, "https://login.example", "https://login.example", page.Node{Tag: "textarea"}, "sealed_placement_denied"},
-		{"a foreign handle", "sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa", "https://login.example", "https://login.example", password, "sealed_handle_unknown"},
+		{"approved for another placement", handle, "https://api.example", "https://api.example", password,
+			"sealed_placement_denied"},
+		{"a search field", handle, "https://login.example", "https://login.example", page.Node{Type: "search"},
+			"sealed_placement_denied"},
+		{"a password in a field that is read", handle, "https://login.example", "https://login.example",
+			page.Node{Type: "text", Autocomplete: "username"}, "sealed_placement_denied"},
+		{"a text area", user, "https://login.example", "https://login.example", page.Node{Tag: "textarea"},
+			"sealed_placement_denied"},
+		{"a foreign handle", "sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa", "https://login.example", "https://login.example",
+			password, "sealed_handle_unknown"},
 	} {
 		value, refused := d.worker.Secrets.Value(c.handle, c.top, c.frame, c.field)
 		if got := ""; refused != nil {
@@ -74,7 +84,8 @@ func TestSealedPlaces(t *testing.T) {
 	if refs := d.Sealed(); len(refs) != 2 { // n1 and the nameless
 		t.Errorf("%v", refs)
 	}
-	d.refused(t, `{"verb":"type","target":{"selector":{"role":"textbox"}},"value":{"plain":"`+handle+`"}}`, "sealed_placement_denied", abi.EDENIED)
+	d.refused(t, `{"verb":"type","target":{"selector":{"role":"textbox"}},"value":{"plain":"`+handle+`"}}`,
+		"sealed_placement_denied", abi.EDENIED)
 }
 
 // Values are handles in everything that comes back, and it stays JSON.
@@ -82,7 +93,8 @@ func TestHide(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	value := `pa"ss\wörd-1`
-	forms := [][]byte{[]byte(value), []byte(`pa\"ss\\wörd-1`), []byte("pa%22ss%5Cw%C3%B6rd-1"), []byte(base64.RawStdEncoding.EncodeToString([]byte(value)))}
+	forms := [][]byte{[]byte(value), []byte(`pa\"ss\\wörd-1`), []byte("pa%22ss%5Cw%C3%B6rd-1"),
+		[]byte(base64.RawStdEncoding.EncodeToString([]byte(value)))}
 	d.Seal("password", handle, value, forms, nil)
 	d.Seal("pin", "H-pin", "4711", [][]byte{[]byte("4711")}, nil)
 	d.Seal("number", "H-number", "123456789", [][]byte{[]byte("123456789")}, nil)
@@ -121,7 +133,8 @@ func TestHideAnything(t *testing.T) {
 		d.Session = (&browser.Host{}).Session(browser.SessionOptions{})
 		value := text(1 + random.IntN(6))
 		d.Seal("f", handle, value, [][]byte{[]byte(value)}, nil)
-		reply, err := json.Marshal(map[string]any{"success": true, "a": text(3) + value + text(3), value: []any{value, 12, text(5)}})
+		reply, err := json.Marshal(map[string]any{"success": true, "a": text(3) + value + text(3),
+			value: []any{value, 12, text(5)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +185,8 @@ func TestHidePieces(t *testing.T) {
 		text string
 		want []string
 	}{
-		"a list":         {`{"values":["a","` + spelled(long, `","`) + `","z"],"n":3}`, []string{`"a"`, `"z"`, `"n":3`, handle}},
+		"a list": {`{"values":["a","` + spelled(long, `","`) + `","z"],"n":3}`,
+			[]string{`"a"`, `"z"`, `"n":3`, handle}},
 		"elements":       {`{"nodes":[` + each(long) + `],"text":"kept"}`, []string{`"kept"`, `"order":2`, handle}},
 		"boxes":          {`{"nodes":[` + each(code) + `],"text":"kept"}`, []string{`"kept"`, other}},
 		"pairs":          {`["q7Wz","-K2mX9","pLr4","end"]`, []string{`"end"`, handle}},
@@ -264,7 +278,8 @@ func TestCookies(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Granted) == 0 || got.Granted[0].Host != "a.example" || got.Granted[0].Count != 3 || got.Expires == nil || *got.Expires != soon.UnixMilli() {
+	if len(got.Granted) == 0 || got.Granted[0].Host != "a.example" || got.Granted[0].Count != 3 || got.Expires == nil ||
+		*got.Expires != soon.UnixMilli() {
 		t.Errorf("granted %+v", got)
 	}
 	if strings.Join(puts[0].names, " ") != "sid@ wide@.a.example parent@.example" {
@@ -274,10 +289,12 @@ func TestCookies(t *testing.T) {
 	for _, r := range got.Refused {
 		reasons[r.Host] = r.Reason
 	}
-	if reasons["b.example"] != "not_in_policy" || reasons["c.example"] != "" && reasons["c.example"] != "no_cookies" || reasons["d.example"] != "not_declared" {
+	if reasons["b.example"] != "not_in_policy" || reasons["c.example"] != "" && reasons["c.example"] != "no_cookies" ||
+		reasons["d.example"] != "not_declared" {
 		t.Errorf("refused %v", reasons)
 	}
-	if events := d.log.of("run.browser_cookie_handoff"); len(events) != 5 || events[0].data["granted"] != true || events[1].data["reason"] != "not_in_policy" {
+	if events := d.log.of("run.browser_cookie_handoff"); len(events) != 5 || events[0].data["granted"] != true ||
+		events[1].data["reason"] != "not_in_policy" {
 		t.Errorf("%+v", events)
 	}
 }
@@ -299,12 +316,14 @@ func policy(t *testing.T, entries ...string) *network.Policy {
 func TestAllowed(t *testing.T) {
 	p := policy(t, "a.example", "http://b.example:8080", "[::1]:8443", "*.wild.example")
 	for address, want := range map[string]error{
-		"https://a.example/x?y#z": nil, "https://a.example:443/": nil, "HTTPS://A.EXAMPLE/": nil, "about:blank": nil, "http://b.example:8080/": nil,
-		"https://[::1]:8443/": nil, "https://x.wild.example/": nil,
-		"http://a.example/": page.ErrHost, "https://a.example:444/": page.ErrHost, "https://b.example/": page.ErrHost, "https://u:p@a.example/": page.ErrHost,
-		"https://a.example.evil.example/": page.ErrHost, "https://": page.ErrHost, "https://wild.example/": page.ErrHost, "https://a.example:x/": page.ErrHost, "%": page.ErrHost,
-		"file:///etc/passwd": page.ErrScheme, "chrome://version": page.ErrScheme, "javascript:1": page.ErrScheme, "data:text/html,x": page.ErrScheme,
-		"about:config": page.ErrScheme, "view-source:https://a.example/": page.ErrScheme, "blob:https://a.example/1": page.ErrScheme, "": page.ErrScheme, "ftp://a.example/": page.ErrScheme,
+		"https://a.example/x?y#z": nil, "https://a.example:443/": nil, "HTTPS://A.EXAMPLE/": nil, "about:blank": nil,
+		"http://b.example:8080/": nil, "https://[::1]:8443/": nil, "https://x.wild.example/": nil,
+		"http://a.example/": page.ErrHost, "https://a.example:444/": page.ErrHost, "https://b.example/": page.ErrHost,
+		"https://u:p@a.example/": page.ErrHost, "https://a.example.evil.example/": page.ErrHost, "https://": page.ErrHost,
+		"https://wild.example/": page.ErrHost, "https://a.example:x/": page.ErrHost, "%": page.ErrHost,
+		"file:///etc/passwd": page.ErrScheme, "chrome://version": page.ErrScheme, "javascript:1": page.ErrScheme,
+		"data:text/html,x": page.ErrScheme, "about:config": page.ErrScheme, "view-source:https://a.example/": page.ErrScheme,
+		"blob:https://a.example/1": page.ErrScheme, "": page.ErrScheme, "ftp://a.example/": page.ErrScheme,
 	} {
 		if got := browser.Allowed(p, address); got != want {
 			t.Errorf("%q: %v", address, got)
@@ -318,7 +337,8 @@ func TestAllowed(t *testing.T) {
 // Names lead nowhere, and what a browser wrote is opened only if it is a file
 // of its own directory.
 func TestNamesOfFiles(t *testing.T) {
-	for give, want := range map[string]string{"a.pdf": "a.pdf", "/etc/passwd": "passwd", `C:\x\y.txt`: "y.txt", "..": "file", "": "file", "a/": "a", "x\x00y\n": "x_y_",
+	for give, want := range map[string]string{"a.pdf": "a.pdf", "/etc/passwd": "passwd", `C:\x\y.txt`: "y.txt",
+		"..": "file", "": "file", "a/": "a", "x\x00y\n": "x_y_",
 		strings.Repeat("é", 200): strings.Repeat("é", 127) + "_"} {
 		if got := browser.LastElement(give); got != want {
 			t.Errorf("%q: %q", give, got)
@@ -334,7 +354,8 @@ func TestNamesOfFiles(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	for name, ok := range map[string]bool{filepath.Join(dir, "plain"): true, filepath.Join(dir, "link"): false, outside: false, dir: false, "": false, filepath.Join(dir, "..", "x"): false} {
+	for name, ok := range map[string]bool{filepath.Join(dir, "plain"): true, filepath.Join(dir, "link"): false,
+		outside: false, dir: false, "": false, filepath.Join(dir, "..", "x"): false} {
 		f, err := browser.OpenWithin(dir, name)
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)

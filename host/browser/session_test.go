@@ -34,7 +34,8 @@ func TestSessionLive(t *testing.T) {
 	now, visited := true, []string{}
 	d.live(&now, &visited)
 	out := d.ok(t, withSession)
-	if s := out["session"].(map[string]any); s["state"] != "live" || s["interaction_id"] != nil || strings.Join(visited, " ") != "https://a.example/home" {
+	if s := out["session"].(map[string]any); s["state"] != "live" || s["interaction_id"] != nil ||
+		strings.Join(visited, " ") != "https://a.example/home" {
 		t.Errorf("%v %v", s, visited)
 	}
 	if d.Surface().Status != "available" {
@@ -50,7 +51,8 @@ func TestSessionRecovered(t *testing.T) {
 		now, visited := false, []string{}
 		d.live(&now, &visited)
 		d.log.ask = func(ctx context.Context, message string, timeout time.Duration) (string, string, error) {
-			if message != "My shop session expired. Open the browser and sign in again, then continue." || timeout != time.Minute {
+			if message != "My shop session expired. Open the browser and sign in again, then continue." ||
+				timeout != time.Minute {
 				t.Errorf("%q %s", message, timeout)
 			}
 			d.Asked("q1", "manual_action", time.Now().Add(timeout))
@@ -70,7 +72,8 @@ func TestSessionRecovered(t *testing.T) {
 		if s := out["session"].(map[string]any); s["state"] != "recovered" || s["interaction_id"] != "q1" {
 			t.Errorf("%v", s)
 		}
-		if strings.Join(visited, " ") != "https://a.example/home https://a.example/login https://a.example/home" || len(d.log.failures()) != 0 {
+		if strings.Join(visited, " ") != "https://a.example/home https://a.example/login https://a.example/home" ||
+			len(d.log.failures()) != 0 {
 			t.Errorf("%v %v", visited, d.log.failures())
 		}
 	})
@@ -89,7 +92,8 @@ func TestSessionNotLive(t *testing.T) {
 				return "q1", "success", nil
 			}
 			d.refused(t, withSession, "session_not_live", abi.EUNAVAIL)
-			if len(d.log.failures()) != 1 || d.log.failures()[0].Code != "session_not_live" || d.log.failures()[0].Retryable || d.log.failures()[0].Hint != "manual_action_required" {
+			if len(d.log.failures()) != 1 || d.log.failures()[0].Code != "session_not_live" || d.log.failures()[0].Retryable ||
+				d.log.failures()[0].Hint != "manual_action_required" {
 				t.Errorf("%+v", d.log.failures())
 			}
 			if asked == 1 != interactive || d.fakes[0].closed != 1 {
@@ -136,7 +140,8 @@ func TestEstablishTrips(t *testing.T) {
 		time.Sleep(time.Hour)
 		d.Paused(false)
 		timeout := 60.0
-		d.Assisted("a", &abi.AssistanceMessage{ProgressPosture: abi.PostureRunning, ResponseObligation: abi.ObligationNone, TimeoutSeconds: &timeout})
+		d.Assisted("a", &abi.AssistanceMessage{ProgressPosture: abi.PostureRunning, ResponseObligation: abi.ObligationNone,
+			TimeoutSeconds: &timeout})
 		time.Sleep(69 * time.Second) // its own time-out, and one deadline
 		synctest.Wait()
 		if len(d.log.failures()) != 0 {
@@ -148,7 +153,8 @@ func TestEstablishTrips(t *testing.T) {
 			t.Fatalf("%+v", d.log.failures())
 		}
 		e := d.log.failures()[0]
-		if e.Code != "session_establish_timeout" || !e.Retryable || e.Message != "shop_session_establish_timeout: no checkpoint for 10000 ms; the last one was email-submit" {
+		if e.Code != "session_establish_timeout" || !e.Retryable ||
+			e.Message != "shop_session_establish_timeout: no checkpoint for 10000 ms; the last one was email-submit" {
 			t.Errorf("%+v", e)
 		}
 		d.refused(t, `{"verb":"snapshot"}`, "surface_not_open", abi.EINVAL)
@@ -170,7 +176,8 @@ func TestEstablishTripsSubmitted(t *testing.T) {
 		d.worker.Secrets.Submitted()
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		if len(d.log.failures()) != 1 || d.log.failures()[0].Retryable || !strings.HasSuffix(d.log.failures()[0].Message, "<none>") {
+		if len(d.log.failures()) != 1 || d.log.failures()[0].Retryable ||
+			!strings.HasSuffix(d.log.failures()[0].Message, "<none>") {
 			t.Errorf("%+v", d.log.failures())
 		}
 	})
@@ -229,7 +236,8 @@ func TestWatched(t *testing.T) {
 			t.Fatalf("credentials were watched: %v %v", d.log.seen(), d.log.losses())
 		}
 		d.Answered("q1")
-		if a := d.Probe(t.Context()); a.Status != "unavailable" || a.Reason != fleet.CodeTimeout || a.Ref == "" || a.Role != "streaming_companion" {
+		if a := d.Probe(t.Context()); a.Status != "unavailable" || a.Reason != fleet.CodeTimeout || a.Ref == "" ||
+			a.Role != "streaming_companion" {
 			t.Errorf("%+v", a)
 		}
 		d.Asked("q2", "manual_action", time.Time{})
@@ -278,7 +286,10 @@ func TestNotStarted(t *testing.T) {
 func TestPageOfAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
-		d := newDesk(t, func(o *browser.Options, _ *browser.SessionOptions) { o.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+		d := newDesk(t, func(o *browser.Options,
+			_ *browser.SessionOptions) {
+			o.Log = slog.New(slog.NewTextHandler(&said, nil))
+		})
 		defer d.end(t)
 		d.Seal("password", "sluice-sealed-v1-a", "correct horse", [][]byte{[]byte("correct horse")}, nil)
 		if title, host := d.Page(t.Context()); title != "" || host != "" {

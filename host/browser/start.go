@@ -60,7 +60,8 @@ func (h *Host) start(ctx context.Context, o fleet.StartOptions) (page.Browser, e
 		Binary: binary, Profile: o.Profile, Home: o.Home, UID: o.UID, GID: o.UID,
 		Proxy: gate.ProxyURL(), Wrap: gate.Wrap, Attach: gate.Attach, Namespace: gate.Mode() == chromium.ModeNamespace,
 		AllowNoSandbox: h.o.AllowNoSandbox && o.Kind.Trusted, Window: o.Kind.Viewport, DenyPopups: o.Kind.DenyPopups,
-		Tabs: chromium.TabOptions{Allowed: gate.allowed, Refused: gate.refused, Downloads: downloads, MayDownload: gate.mayDownload, Offered: gate.offered}, Log: h.o.Log,
+		Tabs: chromium.TabOptions{Allowed: gate.allowed, Refused: gate.refused, Downloads: downloads,
+			MayDownload: gate.mayDownload, Offered: gate.offered}, Log: h.o.Log,
 	})
 	if err != nil {
 		return nil, h.startRefusal(err)

@@ -39,7 +39,8 @@ type stream struct {
 
 func newStreams() *streams { return &streams{items: map[uint32]*stream{}, next: firstHandle} }
 
-var errStreams = &engine.Refusal{Code: "result_too_large", Message: "too many pictures and downloads are open; read and close some"}
+var errStreams = &engine.Refusal{Code: "result_too_large",
+	Message: "too many pictures and downloads are open; read and close some"}
 
 // picture adds a picture and takes ownership of data.
 func (s *streams) picture(data []byte) (uint32, *engine.Refusal) {

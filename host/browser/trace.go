@@ -148,7 +148,8 @@ func (tr *tracing) finishTrace(ctx context.Context) {
 		word = "action"
 	}
 	tr.s.back.Artifact(binding.Artifact{
-		Type: TraceArtifact, Summary: fmt.Sprintf("Browser trace, %d %s", got.Actions, word), MediaType: "application/zip", Size: got.Bytes, Digest: got.Digest,
+		Type: TraceArtifact, Summary: fmt.Sprintf("Browser trace, %d %s", got.Actions, word), MediaType: "application/zip",
+		Size: got.Bytes, Digest: got.Digest,
 	})
 	tr.s.back.Progress(fmt.Sprintf("browser trace written: %s (%d actions, %d bytes)", got.Name, got.Actions, got.Bytes))
 }
@@ -195,7 +196,8 @@ func (t *recorder) take(ctx context.Context, tab page.Tab, label string) error {
 	cover, typed := fields(seen)
 	engine.Mask(seen, t.s.seals.Hide)
 	snapshot, miss := engine.NewLook(seen, q).Snapshot(id, args)
-	picture, err := tab.Screenshot(ctx, page.Shot{Format: "jpeg", Quality: pictureGrade, Cover: append(cover, t.s.seals.filled()...)})
+	picture, err := tab.Screenshot(ctx,
+		page.Shot{Format: "jpeg", Quality: pictureGrade, Cover: append(cover, t.s.seals.filled()...)})
 	if err != nil || t.s.owner.Load() {
 		return err
 	}

@@ -59,7 +59,8 @@ func TestArchive(t *testing.T) {
 	a.Action(engine.Wait, engine.Trace{ActionID: "act_2", Outcome: "failure", Attempts: 1})
 	a.Picture("act_1", []byte("JPEG"))
 	typed := "a typed text"
-	a.Snapshot("act_1", []engine.Element{{ElementID: "el_1", Role: "textbox", Label: strings.Repeat("l", 100), Text: typed, State: &page.State{TextValue: &typed}}})
+	a.Snapshot("act_1", []engine.Element{{ElementID: "el_1", Role: "textbox", Label: strings.Repeat("l", 100), Text: typed,
+		State: &page.State{TextValue: &typed}}})
 	s, err := a.Finish(t.Context())
 	if err != nil || s.Name != "browser-trace-run_1.zip" || s.Actions != 2 {
 		t.Fatalf("%+v %v", s, err)
@@ -76,10 +77,12 @@ func TestArchive(t *testing.T) {
 	if !slices.Equal(kinds, []string{"traceclick", "denial", "tracewait"}) || files["act_1.jpg"] != "JPEG" {
 		t.Errorf("%v %v", kinds, files)
 	}
-	if !strings.Contains(files["act_1.json"], "textbox") || strings.Contains(files["act_1.json"], typed) || strings.Contains(files["act_1.json"], strings.Repeat("l", 81)) {
+	if !strings.Contains(files["act_1.json"], "textbox") || strings.Contains(files["act_1.json"], typed) ||
+		strings.Contains(files["act_1.json"], strings.Repeat("l", 81)) {
 		t.Errorf("the snapshot is %s", files["act_1.json"])
 	}
-	if info, err := os.Stat(filepath.Join(dir, s.Name)); err != nil || info.Size() != s.Bytes || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(dir, s.Name)); err != nil || info.Size() != s.Bytes ||
+		info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
@@ -96,7 +99,8 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	index := unpack(t, filepath.Join(dir, s.Name))["index.html"]
-	if strings.Contains(index, "<img src=x") || strings.Count(index, "</script>") != 1 || !strings.Contains(index, "onerror") {
+	if strings.Contains(index, "<img src=x") || strings.Count(index, "</script>") != 1 ||
+		!strings.Contains(index, "onerror") {
 		t.Error(index)
 	}
 }
@@ -116,7 +120,8 @@ func TestRing(t *testing.T) {
 		t.Fatalf("%+v %v", s, err)
 	}
 	files := unpack(t, filepath.Join(dir, s.Name))
-	if files["a.jpg"] != "" || files["m.jpg"] == "" || files["b.jpg"] == "" || files["too-large.jpg"] != "" || len(files) != 14 {
+	if files["a.jpg"] != "" || files["m.jpg"] == "" || files["b.jpg"] == "" ||
+		files["too-large.jpg"] != "" || len(files) != 14 {
 		t.Errorf("%d files", len(files))
 	}
 }

@@ -32,8 +32,10 @@ func TestTrace(t *testing.T) {
 			f.mu.Lock()
 			f.facts.Loader += "x"
 			f.mu.Unlock()
-			result := &engine.Result{ActionID: "act_1", Details: map[string]any{"dialog": map[string]any{"type": "alert", "message_length": 5, "answer": "dismissed"}}}
-			d.worker.Trace(engine.Record{Verb: r.Verb, Trace: engine.Trace{ActionID: "act_1", Outcome: "success", Attempts: 1}, Result: result})
+			result := &engine.Result{ActionID: "act_1",
+				Details: map[string]any{"dialog": map[string]any{"type": "alert", "message_length": 5, "answer": "dismissed"}}}
+			d.worker.Trace(engine.Record{Verb: r.Verb, Trace: engine.Trace{ActionID: "act_1", Outcome: "success", Attempts: 1},
+				Result: result})
 			return result, nil
 		}
 		typed := "Ann's diary"
@@ -42,9 +44,12 @@ func TestTrace(t *testing.T) {
 		f := d.fakes[0]
 		f.mu.Lock()
 		f.nodes = []page.Node{
-			{Ref: "field", Tag: "input", Role: "textbox", Name: "Title", Editable: true, Native: true, Visible: true, State: page.State{TextValue: &typed}, Bounds: page.Box{W: 9, H: 9}},
-			{Ref: "around", Tag: "button", Role: "button", Name: "Keep " + typed, Native: true, Visible: true, Bounds: page.Box{W: 9, H: 9}},
-			{Ref: "said", Tag: "button", Role: "button", Name: "It is correct-horse", Native: true, Visible: true, Bounds: page.Box{W: 9, H: 9}},
+			{Ref: "field", Tag: "input", Role: "textbox", Name: "Title", Editable: true, Native: true, Visible: true,
+				State: page.State{TextValue: &typed}, Bounds: page.Box{W: 9, H: 9}},
+			{Ref: "around", Tag: "button", Role: "button", Name: "Keep " + typed, Native: true, Visible: true,
+				Bounds: page.Box{W: 9, H: 9}},
+			{Ref: "said", Tag: "button", Role: "button", Name: "It is correct-horse", Native: true, Visible: true,
+				Bounds: page.Box{W: 9, H: 9}},
 		}
 		f.mu.Unlock()
 		d.ok(t, `{"verb":"click","target":{"selector":{"id":"b"}}}`)
@@ -75,7 +80,8 @@ func TestTrace(t *testing.T) {
 		if want := []string{"open JPEG", "email-submit JPEG"}; !slices.Equal(pictures, want) || files["act_1.jpg"] != "JPEG" {
 			t.Errorf("%q and act_1: %q", pictures, files["act_1.jpg"])
 		}
-		if !strings.Contains(files["act_1.json"], "Title") || !strings.Contains(files["act_1.json"], handle) || !slices.Contains(f.covered, "field") {
+		if !strings.Contains(files["act_1.json"], "Title") || !strings.Contains(files["act_1.json"], handle) ||
+			!slices.Contains(f.covered, "field") {
 			t.Errorf("the page was %s, covered %v", files["act_1.json"], f.covered)
 		}
 		for name, text := range files {

@@ -49,7 +49,8 @@ func (s *Session) closeVerb(ctx context.Context, o *opened, r *engine.Request) (
 }
 
 func (s *Session) closeTab(ctx context.Context, o *opened, t page.Tab) (any, *engine.Refusal) {
-	if all := o.Browser().Tabs(); all[0].ID() == t.ID() { // activate another tab first, or closing this one would be a loss
+	// activate another tab first, or closing this one would be a loss
+	if all := o.Browser().Tabs(); all[0].ID() == t.ID() {
 		if err := o.Browser().Activate(ctx, all[1].ID()); err != nil {
 			return nil, s.asRefusal(engine.Close, err)
 		}

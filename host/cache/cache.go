@@ -196,7 +196,8 @@ func (f *File[T]) Fit() error {
 		total -= w.bytes
 	}
 	if total > d.o.Most {
-		return host.Refuse(d.o.Code, "a copy of connection %s takes more than the %s that there are for copies; raise %s in the configuration, or export the connection instead",
+		return host.Refuse(d.o.Code,
+			"a copy of connection %s takes more than the %s that there are for copies; raise %s in the configuration, or export the connection instead",
 			f.ID, size(d.o.Most), d.o.Setting)
 	}
 	return nil

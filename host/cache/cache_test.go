@@ -29,13 +29,14 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) open() *cache.Dir[string] {
-	return cache.New(cache.Options{Dir: w.path, Most: 100, Setting: "copies.bytes", Code: "query_limit"}, func(s *string) error {
-		if *s != "" {
-			w.shut = append(w.shut, *s)
-			*s = ""
-		}
-		return nil
-	})
+	return cache.New(cache.Options{Dir: w.path, Most: 100, Setting: "copies.bytes", Code: "query_limit"},
+		func(s *string) error {
+			if *s != "" {
+				w.shut = append(w.shut, *s)
+				*s = ""
+			}
+			return nil
+		})
 }
 
 func (w *world) must(err error) {

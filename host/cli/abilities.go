@@ -17,7 +17,8 @@ var abilities = []struct {
 	prefixes []string
 }{
 	{"hand over records and cursors", list(abi.ModuleCore, "start", "emit", "checkpoint", "done")},
-	{"report progress, gaps and what it skipped", list(abi.ModuleCore, "progress", "skip", "gap", "recovered", "coverage")},
+	{"report progress, gaps and what it skipped",
+		list(abi.ModuleCore, "progress", "skip", "gap", "recovered", "coverage")},
 	{"ask you something and wait for the answer", list(abi.ModuleCore, "interact")},
 	{"tell you what it waits for", list(abi.ModuleCore, "assist")},
 	{"write a log and text for you", list(abi.ModuleCore, "log", "message")},
@@ -120,8 +121,10 @@ func sessionRequest(t abi.SessionToken) request {
 		origin = "the server you name with --secret-to"
 	}
 	return request{
-		Binding: "session_token", Wants: abi.Clean("the session token " + t.Name + " that " + origin + t.PathPrefix + " gives " + t.Place()),
-		Granted: abi.Clean("the connector never sees it, and it goes back to that server only (" + strings.Join(t.Placements, ", ") + ")"),
+		Binding: "session_token",
+		Wants:   abi.Clean("the session token " + t.Name + " that " + origin + t.PathPrefix + " gives " + t.Place()),
+		Granted: abi.Clean("the connector never sees it, and it goes back to that server only (" +
+			strings.Join(t.Placements, ", ") + ")"),
 	}
 }
 

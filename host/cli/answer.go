@@ -129,8 +129,9 @@ func question(ctx context.Context, k *client.Client, id store.RunID, interaction
 // the timeline shows: the host knows the connector's own.
 func questionFrom(a client.Assistance) *run.Question {
 	q := &run.Question{
-		RunID: string(a.RunID), ConnectionID: string(a.ConnectionID), DisplayName: string(a.ConnectionID), InteractionID: a.InteractionID,
-		NodeID: a.NodeID, Kind: a.Kind, Stream: a.Stream, Message: a.Message, RawMessage: a.Message,
+		RunID: string(a.RunID), ConnectionID: string(a.ConnectionID), DisplayName: string(a.ConnectionID),
+		InteractionID: a.InteractionID, NodeID: a.NodeID, Kind: a.Kind, Stream: a.Stream, Message: a.Message,
+		RawMessage: a.Message,
 	}
 	if a.Raw != nil {
 		q.RawMessage, q.RawSchema = a.Raw.Message, a.Raw.Schema
@@ -143,10 +144,13 @@ func questionFrom(a client.Assistance) *run.Question {
 	}
 	v := timeline.ViewOf(a.Item)
 	for _, f := range v.Fields {
-		q.Fields = append(q.Fields, run.Field{Name: f.Name, Shown: f.Name, Title: f.Label, Type: f.Type, Secret: f.Secret, Required: f.Required, Sealed: f.Sealed, Enum: f.Enum, File: f.File, Accept: f.Accept})
+		q.Fields = append(q.Fields,
+			run.Field{Name: f.Name, Shown: f.Name, Title: f.Label, Type: f.Type, Secret: f.Secret, Required: f.Required,
+				Sealed: f.Sealed, Enum: f.Enum, File: f.File, Accept: f.Accept})
 	}
 	if v.Decision != "" {
-		q.Fields = append(q.Fields, run.Field{Name: v.Decision, Shown: v.Decision, Type: "string", Required: true, Enum: v.Choices})
+		q.Fields = append(q.Fields,
+			run.Field{Name: v.Decision, Shown: v.Decision, Type: "string", Required: true, Enum: v.Choices})
 		if v.Comment {
 			q.Fields = append(q.Fields, run.Field{Name: "comment", Shown: "comment", Type: "string"})
 		}
@@ -158,7 +162,8 @@ func questionFrom(a client.Assistance) *run.Question {
 }
 
 // submitAnswer asks the owner and sends the answer to the host.
-func (c *command) submitAnswer(ctx context.Context, k *client.Client, owner run.Owner, q run.Question) (host.Answer, error) {
+func (c *command) submitAnswer(ctx context.Context, k *client.Client, owner run.Owner,
+	q run.Question) (host.Answer, error) {
 	if q.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, q.Timeout)

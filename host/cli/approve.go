@@ -22,7 +22,8 @@ func (c *command) approval() approval { return approval{c} }
 
 // approve fills in what the owner gives a run: by flags, by --yes, and by answers on
 // the terminal. known is the connection, the zero Connection if there is none.
-func (c approval) approve(ctx context.Context, to *client.Client, known host.Connection, q *app.RunRequest, f *runFlags) error {
+func (c approval) approve(ctx context.Context, to *client.Client, known host.Connection, q *app.RunRequest,
+	f *runFlags) error {
 	var doubts []string
 	if l := q.Connector; l.Wasm != nil && known.ModuleDigest != string(l.Connector.Digest) {
 		q := host.InstallConnector{Module: l.Wasm}
@@ -51,7 +52,8 @@ func (c approval) approve(ctx context.Context, to *client.Client, known host.Con
 // approveKinds adds what the owner approves of bindings: what flags give, what --yes or an
 // answer on the terminal agrees to, and what is named there. A replay reaches no server
 // and asks for nothing.
-func (c approval) approveKinds(known host.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) (err error) {
+func (c approval) approveKinds(known host.Connection, q *app.RunRequest, f *runFlags, dataDir string,
+	remote bool) (err error) {
 	for _, k := range app.Kinds {
 		if err := c.approveKind(k, known, q, f, dataDir, remote); err != nil {
 			return err
@@ -61,7 +63,8 @@ func (c approval) approveKinds(known host.Connection, q *app.RunRequest, f *runF
 	return err
 }
 
-func (c approval) approveKind(k binding.Kind, known host.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) error {
+func (c approval) approveKind(k binding.Kind, known host.Connection, q *app.RunRequest, f *runFlags, dataDir string,
+	remote bool) error {
 	m := q.Connector.Manifest
 	given, err := k.Given(binding.Given{Manifest: m, Values: f.bindings.of(k), DataDir: dataDir, Remote: remote})
 	if err != nil {
@@ -137,7 +140,8 @@ func (c approval) accept(known host.Connection, l *app.Loaded, doubts []string, 
 		t.printf("── %s", abi.Clean(d))
 	}
 	if len(added) > 0 {
-		t.printf("── %s %s asks for more than you granted. It wants to", displayName(l.Manifest), abi.Clean(l.Manifest.Version))
+		t.printf("── %s %s asks for more than you granted. It wants to", displayName(l.Manifest),
+			abi.Clean(l.Manifest.Version))
 	}
 	for _, w := range added {
 		t.printf("   %s", w)
@@ -178,7 +182,8 @@ func (c approval) plainSecrets(known host.Connection, q *app.RunRequest, f *runF
 	}
 	for _, name := range f.plain {
 		if !slices.Contains(open, name) {
-			return nil, usagef("--plain %s: the connector asks to see no secret of that name; it asks to see: %s", abi.Clean(name), orNone(open))
+			return nil, usagef("--plain %s: the connector asks to see no secret of that name; it asks to see: %s",
+				abi.Clean(name), orNone(open))
 		}
 	}
 	t, ok := c.terminal()
@@ -190,7 +195,8 @@ func (c approval) plainSecrets(known host.Connection, q *app.RunRequest, f *runF
 		if slices.Contains(known.Bindings.PlainAcknowledged, name) || slices.Contains(agreed, name) {
 			continue
 		}
-		t.printf("── %s would see the secret %s itself, and could pass it on to whatever it may reach", displayName(m), abi.Clean(name))
+		t.printf("── %s would see the secret %s itself, and could pass it on to whatever it may reach",
+			displayName(m), abi.Clean(name))
 		if t.choose("Let it? [yes/no] ") {
 			agreed = append(agreed, name)
 		}

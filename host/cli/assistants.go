@@ -175,7 +175,8 @@ func visibleText(a host.Assistant) string {
 
 func (c assistantCommands) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List assistants", Long: "Lists assistants, those that were revoked too, never a token. With --json: one array.",
+		Use: "list", Short: "List assistants",
+		Long:    "Lists assistants, those that were revoked too, never a token. With --json: one array.",
 		Example: "  sluice assistants list", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
@@ -192,7 +193,8 @@ func (c assistantCommands) list() *cobra.Command {
 					if a.LastUsedAt != nil {
 						used = c.timeText(*a.LastUsedAt)
 					}
-					rows = append(rows, []string{a.Name, a.Status, strconv.FormatUint(a.Calls, 10), strconv.Itoa(a.Waiting), used, permissionText(a), visibleText(a)})
+					rows = append(rows, []string{a.Name, a.Status, strconv.FormatUint(a.Calls, 10), strconv.Itoa(a.Waiting), used,
+						permissionText(a), visibleText(a)})
 				}
 				return c.table([]string{"assistant", "status", "calls", "waiting", "used", "may", "sees"}, rows)
 			})
@@ -212,10 +214,11 @@ func permissionText(a host.Assistant) string {
 }
 
 // one returns a command about one assistant, which it shows.
-func (c assistantCommands) one(verb, short, long string, do func(context.Context, *client.Client, string) (host.Assistant, error)) *cobra.Command {
+func (c assistantCommands) one(verb, short, long string,
+	do func(context.Context, *client.Client, string) (host.Assistant, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice assistants " + verb + " notes", Args: args(1, 1, "the name of an assistant"),
-		RunE: func(cmd *cobra.Command, a []string) error {
+		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice assistants " + verb + " notes",
+		Args: args(1, 1, "the name of an assistant"), RunE: func(cmd *cobra.Command, a []string) error {
 			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				x, err := do(cmd.Context(), s, a[0])
 				if err != nil {
@@ -228,7 +231,8 @@ func (c assistantCommands) one(verb, short, long string, do func(context.Context
 				if x.ExpiresAt != nil {
 					expires = x.ExpiresAt.Local().Format(time.DateTime)
 				}
-				c.warnf("Assistant %s is %s: it may %s, expires %s, and has made %d calls.", x.Name, x.Status, permissionText(x), expires, x.Calls)
+				c.warnf("Assistant %s is %s: it may %s, expires %s, and has made %d calls.", x.Name, x.Status,
+					permissionText(x), expires, x.Calls)
 				var rows [][]string
 				for _, g := range x.Connections {
 					scope := "everything declared"
@@ -251,14 +255,16 @@ func errNoAssistant(err error, name string) error {
 }
 
 func (c assistantCommands) show() *cobra.Command {
-	return c.one("show", "Show an assistant and what it may see", "Shows an assistant with its grant. With --json: one object.",
+	return c.one("show", "Show an assistant and what it may see",
+		"Shows an assistant with its grant. With --json: one object.",
 		func(ctx context.Context, k *client.Client, name string) (host.Assistant, error) {
 			return k.Assistant(ctx, name)
 		})
 }
 
 func (c assistantCommands) revoke() *cobra.Command {
-	return c.one("revoke", "End an assistant at once", "Ends an assistant at once, also calls that are on their way, and removes what was copied\nfor it. Its calls stay on record. With --json: one object.",
+	return c.one("revoke", "End an assistant at once",
+		"Ends an assistant at once, also calls that are on their way, and removes what was copied\nfor it. Its calls stay on record. With --json: one object.",
 		func(ctx context.Context, k *client.Client, name string) (host.Assistant, error) {
 			return k.RevokeAssistant(ctx, name)
 		})
@@ -267,7 +273,8 @@ func (c assistantCommands) revoke() *cobra.Command {
 func (c assistantCommands) calls() *cobra.Command {
 	limit := 50
 	cmd := &cobra.Command{
-		Use: "calls NAME", Short: "List what an assistant called", Long: "Lists the newest calls of an assistant, those that wait for you first. With --json: one array.",
+		Use: "calls NAME", Short: "List what an assistant called",
+		Long:    "Lists the newest calls of an assistant, those that wait for you first. With --json: one array.",
 		Example: "  sluice assistants calls notes", Args: args(1, 1, "the name of an assistant"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if limit < 1 || limit > 10_000 {
@@ -287,7 +294,8 @@ func (c assistantCommands) calls() *cobra.Command {
 					if x.Code != "" {
 						outcome += " " + abi.Clean(x.Code)
 					}
-					rows = append(rows, []string{x.CallID, c.timeText(x.At), x.Tool, outcome, strconv.Itoa(x.Rows), strconv.Itoa(x.Bytes), abi.Clean(x.Arguments)})
+					rows = append(rows, []string{x.CallID, c.timeText(x.At), x.Tool, outcome, strconv.Itoa(x.Rows),
+						strconv.Itoa(x.Bytes), abi.Clean(x.Arguments)})
 				}
 				if len(rows) == 0 {
 					c.warnf("%s has not asked for anything yet.", abi.Clean(a[0]))
@@ -305,9 +313,10 @@ func (c assistantCommands) decide(verb string, yes bool) *cobra.Command {
 	word := map[bool]string{true: "yes", false: "no"}[yes]
 	return &cobra.Command{
 		Use: verb + " NAME CALL", Short: "Say " + word + " to a call that waits",
-		Long:    "Says " + word + " to a call of an assistant with --ask. sluice assistants calls lists those that\nwait. Nobody's yes is a no.",
-		Example: "  sluice assistants " + verb + " notes call_01J9ZKM3", Args: args(2, 2, "the name of an assistant and a call"),
-		RunE: func(cmd *cobra.Command, a []string) error {
+		Long: "Says " + word +
+			" to a call of an assistant with --ask. sluice assistants calls lists those that\nwait. Nobody's yes is a no.",
+		Example: "  sluice assistants " + verb + " notes call_01J9ZKM3",
+		Args:    args(2, 2, "the name of an assistant and a call"), RunE: func(cmd *cobra.Command, a []string) error {
 			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				err := s.DecideCall(cmd.Context(), a[0], a[1], yes)
 				if errors.Is(err, store.ErrNotFound) {

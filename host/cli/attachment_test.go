@@ -14,7 +14,8 @@ import (
 func TestAssistanceOnTerminal(t *testing.T) {
 	var out bytes.Buffer
 	s := &scripted{next: terminal{screen: newScreen(&out)}}
-	s.AssistanceOpened("run_1", run.LiveAssistance{ID: "a", Message: "nothing to open", Attachments: []abi.Attachment{{Kind: "file"}, {Kind: "url"}}})
+	s.AssistanceOpened("run_1",
+		run.LiveAssistance{ID: "a", Message: "nothing to open", Attachments: []abi.Attachment{{Kind: "file"}, {Kind: "url"}}})
 	if out.Len() > 0 {
 		t.Errorf("shown: %q", out.String())
 	}
@@ -22,10 +23,13 @@ func TestAssistanceOnTerminal(t *testing.T) {
 	s.AssistanceOpened("run_1", run.LiveAssistance{ID: "b", Message: "Sign in\x1b[2J there", Attachments: []abi.Attachment{
 		{Kind: "url", URL: address, Label: "device\x07page"}, {Kind: "qr", Payload: "otpauth://x?secret=\x1b]0;no\x07"},
 	}})
-	s.AssistanceOpened("run_1", run.LiveAssistance{ID: "c", Message: "Give it", Attachments: []abi.Attachment{{Kind: "file", Label: "Statement", Accept: ".csv"}}})
+	s.AssistanceOpened("run_1",
+		run.LiveAssistance{ID: "c", Message: "Give it",
+			Attachments: []abi.Attachment{{Kind: "file", Label: "Statement", Accept: ".csv"}}})
 	s.AssistanceClosed("run_1", "b")
 	got := out.String()
-	for _, want := range []string{"Sign in", "Open (device", ": " + address + "\n", "Scan: otpauth://x?secret=", "█▀", "It is about a file (Statement): .csv\n"} {
+	for _, want := range []string{"Sign in", "Open (device", ": " + address + "\n", "Scan: otpauth://x?secret=", "█▀",
+		"It is about a file (Statement): .csv\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

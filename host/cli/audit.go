@@ -101,7 +101,9 @@ func parseTimeFlag(flag, text string, now time.Time) (time.Time, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return time.Time{}, usagef("%s %.40q: want a date such as 2026-03-01, a time such as 2026-03-01T12:00:00Z, or how long ago, such as 24h or 7d", flag, text)
+		return time.Time{}, usagef(
+			"%s %.40q: want a date such as 2026-03-01, a time such as 2026-03-01T12:00:00Z, or how long ago, such as 24h or 7d",
+			flag, text)
 	}
 	return now.Add(-d), nil
 }
@@ -132,7 +134,8 @@ func (c auditCommands) listAudit(ctx context.Context, f audit.Filter) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{c.timeText(e.At.Time), e.Actor, string(e.Action), e.Target, string(e.Outcome), detailText(e.Details)})
+		rows = append(rows, []string{c.timeText(e.At.Time), e.Actor, string(e.Action), e.Target, string(e.Outcome),
+			detailText(e.Details)})
 	}
 	if broken > 0 {
 		c.code = exitHost

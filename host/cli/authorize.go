@@ -43,7 +43,8 @@ says, by a code, also on another machine; with --browser in the browser of this 
 	fl.StringVar(&f.manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
 	fl.StringVar(&f.connection, "connection", "", "connection `ID` (default: the connector's name)")
 	fl.StringVar(&f.config, "config", "", "the connection's configuration, `JSON|@FILE`")
-	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connection's tokens come from a server, `[http://]HOST[:PORT]`; repeatable")
+	fl.StringArrayVar(&f.hosts, "allow-host", nil,
+		"let the connection's tokens come from a server, `[http://]HOST[:PORT]`; repeatable")
 	fl.BoolVar(&f.device, "device", false, "by a code that is entered elsewhere")
 	fl.BoolVar(&f.browser, "browser", false, "in the browser of this machine")
 	fl.BoolVar(&f.yes, "yes", false, "approve the servers of the manifest without asking")
@@ -73,7 +74,8 @@ func (c secretCommands) doAuthorize(ctx context.Context, connector, name string,
 }
 
 // authorizeThrough asks for what is missing and has a host authorize the secret.
-func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client, connector, name string, q app.RunRequest, f *authorizeFlags) (err error) {
+func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client, connector, name string,
+	q app.RunRequest, f *authorizeFlags) (err error) {
 	of := &runFlags{manifest: f.manifest}
 	if q.Connector, err = c.runConnector(ctx, to, connector, of); err != nil {
 		return err
@@ -144,7 +146,8 @@ func (c secretCommands) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name
 }
 
 // tokenHosts returns those that the owner lets the tokens come from, as hosts are.
-func (c secretCommands) tokenHosts(ctx context.Context, to *client.Client, q app.RunRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
+func (c secretCommands) tokenHosts(ctx context.Context, to *client.Client, q app.RunRequest, o *abi.OAuth,
+	f *authorizeFlags) ([]string, error) {
 	for _, text := range f.hosts {
 		if err := app.CheckHost(text); err != nil {
 			return nil, usagef("--allow-host: %w", err)

@@ -50,7 +50,8 @@ protects nothing.`,
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.To, "to", nil, "an age `RECIPIENT` who can open it; repeatable")
-	f.StringVar(&o.NewIdentity, "new-identity", "", "write a fresh age identity to `FILE`, and keep its recipient for this backup and later ones")
+	f.StringVar(&o.NewIdentity, "new-identity", "",
+		"write a fresh age identity to `FILE`, and keep its recipient for this backup and later ones")
 	f.BoolVar(&o.Plain, "plain", false, "do not encrypt: everybody with the file reads all records")
 	f.StringVar(&o.Out, "out", "", "write to `FILE` (default: a name with the time in DATA/backups)")
 	f.BoolVar(&o.NoDrill, "no-drill", false, "leave it unverified")
@@ -90,7 +91,8 @@ func remoteBackup(ctx context.Context, k *client.Client, o host.NewBackup) (b ho
 
 func (c backupCommands) printResultOf(o host.NewBackup, r host.Backup, dir string, err error) error {
 	if r.Recipient != "" && !c.json {
-		c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
+		c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.",
+			o.NewIdentity, r.Recipient)
 	}
 	if err != nil {
 		return err
@@ -146,7 +148,8 @@ func (c backupCommands) listBackups() error {
 			kind = "plain"
 		}
 		lines = append(lines, backupLine{e, state})
-		rows = append(rows, []string{state, c.timeText(e.Created), kind, bytesText(e.Size), recordCount(int64(e.Records)), e.File})
+		rows = append(rows, []string{state, c.timeText(e.Created), kind, bytesText(e.Size),
+			recordCount(int64(e.Records)), e.File})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
@@ -180,8 +183,10 @@ DATA/keys/vault.age-identity, or remove the secrets and set them again.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Identity, "identity", "", "an age identity `FILE` that opens it")
-	cmd.Flags().BoolVar(&o.KeepSchedules, "keep-schedules", false, "leave schedules running; the old host must not run them any more")
-	cmd.Flags().BoolVar(&o.KeepKeys, "keep-keys", false, "leave API keys and sessions valid, also those that were revoked since")
+	cmd.Flags().BoolVar(&o.KeepSchedules, "keep-schedules", false,
+		"leave schedules running; the old host must not run them any more")
+	cmd.Flags().BoolVar(&o.KeepKeys, "keep-keys", false,
+		"leave API keys and sessions valid, also those that were revoked since")
 	return cmd
 }
 

@@ -57,9 +57,12 @@ func (c buildCommands) buildFrom(ctx context.Context, a []string, wasm, manifest
 	case wasm != "" && manifest != "" && len(a) == 0:
 		return c.embedded(ctx, wasm, manifest)
 	case wasm != "" || manifest != "":
-		return nil, usagef("a compiled module takes both --wasm FILE and --manifest FILE, and no directory; a directory has its manifest.json")
+		return nil, usagef(
+			"a compiled module takes both --wasm FILE and --manifest FILE, and no directory; a directory has its manifest.json")
 	case err == nil && fi.Mode().IsRegular():
-		return nil, usagef("sluice build takes a directory, and %s is a file; a module gets its manifest with --wasm %[1]s --manifest FILE", dir)
+		return nil, usagef(
+			"sluice build takes a directory, and %s is a file; a module gets its manifest with --wasm %[1]s --manifest FILE",
+			dir)
 	case err != nil || !fi.IsDir():
 		return nil, usagef("sluice build takes a directory, and %s is none", dir)
 	}

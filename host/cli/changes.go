@@ -36,7 +36,8 @@ func connectionOf(q app.RunRequest) store.ConnectionID {
 
 // streamStats reads the counters of a connection. One that is new, or that a
 // conformance connector has for a single run, has none.
-func streamStats(ctx context.Context, src *client.Client, id store.ConnectionID) (map[store.Stream]store.StreamStats, error) {
+func streamStats(ctx context.Context, src *client.Client,
+	id store.ConnectionID) (map[store.Stream]store.StreamStats, error) {
 	list, err := src.Streams(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("read counters of %s: %w", id, err)

@@ -44,7 +44,8 @@ used. Exit codes are those of sluice run.`,
 				return err
 			}
 			q.Connector = l
-			report := &checkReport{out: c.command, about: timeline.Trouble{Again: "sluice check " + shellWord(a[0]), Unkept: true}, runs: []*run.Result{}}
+			report := &checkReport{out: c.command,
+				about: timeline.Trouble{Again: "sluice check " + shellWord(a[0]), Unkept: true}, runs: []*run.Result{}}
 			report.static(l)
 			if !static {
 				if err := c.try(cmd.Context(), report, q, f); err != nil {
@@ -95,7 +96,8 @@ func (r *checkReport) finish() error {
 
 // static reports what loading the connector has proved.
 func (r *checkReport) static(l *app.Loaded) {
-	r.add("module", "ok", "%s, %s, %s", bytesText(l.Module.Size), transportText[string(l.Module.Transport)], l.Module.Digest)
+	r.add("module", "ok", "%s, %s, %s", bytesText(l.Module.Size),
+		transportText[string(l.Module.Transport)], l.Module.Digest)
 	r.add("imports", "ok", "%d, all of them known: it can %s", len(l.Module.Imports), strings.Join(capabilities(l), "; "))
 	r.add("manifest", "ok", "%s %s, %s", l.Manifest.Name(), l.Manifest.Version, countOf(len(l.Manifest.Streams), "stream"))
 	if l.Manifest.Sluice == nil {
@@ -115,7 +117,8 @@ func (c checkCommands) try(ctx context.Context, report *checkReport, q app.RunRe
 	})
 }
 
-func (c checkCommands) tryTwice(ctx context.Context, h *app.Host, to *client.Client, report *checkReport, q app.RunRequest, f *runFlags) error {
+func (c checkCommands) tryTwice(ctx context.Context, h *app.Host, to *client.Client, report *checkReport,
+	q app.RunRequest, f *runFlags) error {
 	if err := c.approval().approve(ctx, to, host.Connection{}, &q, f); err != nil {
 		return err
 	}
@@ -138,7 +141,8 @@ func (c checkCommands) tryTwice(ctx context.Context, h *app.Host, to *client.Cli
 	}
 	q.State, q.ResetState, q.Mode = nil, false, ""
 	second, err := c.tryOnce(ctx, to, q, f, report, trial{name: "second run"})
-	if err == nil && second.Status == abi.Succeeded && second.RecordsFlushed > 0 && second.RecordsFlushed >= first.RecordsFlushed {
+	if err == nil && second.Status == abi.Succeeded && second.RecordsFlushed > 0 &&
+		second.RecordsFlushed >= first.RecordsFlushed {
 		report.add("second run", "warning", "it collected everything again although it had cursors")
 	}
 	return err
@@ -153,7 +157,8 @@ type trial struct {
 
 // tryOnce does one run, all of whose records are checked against the manifest, and
 // reports on it.
-func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.RunRequest, f *runFlags, report *checkReport, t trial) (*run.Result, error) {
+func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.RunRequest, f *runFlags,
+	report *checkReport, t trial) (*run.Result, error) {
 	name := t.name
 	start, err := c.start("", q, &recordingFiles{}, f)
 	if err != nil {
@@ -166,7 +171,8 @@ func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.Run
 	}
 	watch := &anomalies{}
 	quiet := newProgress(newScreen(io.Discard), q.Connector.Manifest)
-	w := &runWatcher{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: quiet, onEvent: watch.event, savedAnswers: t.answers}
+	w := &runWatcher{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: quiet, onEvent: watch.event,
+		savedAnswers: t.answers}
 	result, err := w.follow(ctx)
 	if err != nil {
 		return nil, err
@@ -184,7 +190,8 @@ func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.Run
 		report.add(name, "failed", "%s", strings.Join(failureLines(result, report.about, watch.logs), "; "))
 		return result, nil
 	}
-	report.add(name, "ok", "%s records, checkpoint %s, isolation %s", count(result.RecordsFlushed), checkpointText(result), result.Isolation.Level)
+	report.add(name, "ok", "%s records, checkpoint %s, isolation %s", count(result.RecordsFlushed), checkpointText(result),
+		result.Isolation.Level)
 	for _, g := range result.KnownGaps {
 		if g.Kind != "records_rejected" {
 			report.add(name, "warning", "missing: %s", gapText(g))

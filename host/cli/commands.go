@@ -17,8 +17,9 @@ func (c *command) addCommands(root *cobra.Command) {
 		root.AddCommand(commands...)
 	}
 	group("collect", "Collect, and see what came of it:",
-		exampleCommands{c}.demo(), runCommands{c}.run(), recordCommands{c}.records(), queryCommands{c}.query(), queryCommands{c}.tables(), searchCommand{c}.search(), recordCommands{c}.export(),
-		listCommands{c}.runs(), showCommands{c}.show(), eventCommands{c}.events(), showCommands{c}.trace(), fileCommands{c}.files(),
+		exampleCommands{c}.demo(), runCommands{c}.run(), recordCommands{c}.records(), queryCommands{c}.query(),
+		queryCommands{c}.tables(), searchCommand{c}.search(), recordCommands{c}.export(), listCommands{c}.runs(),
+		showCommands{c}.show(), eventCommands{c}.events(), showCommands{c}.trace(), fileCommands{c}.files(),
 		listCommands{c}.connections(), stateCommands{c}.state(), destinationCommands{c}.destination(),
 	)
 	group("service", "Leave it running:",

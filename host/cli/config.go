@@ -112,7 +112,8 @@ type browserConfig struct {
 
 // options returns the settings of browsers.
 func (c browserConfig) options() browser.Options {
-	o := browser.Options{Path: app.Home(c.Path), MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox, ActionsPerMinute: c.ActionsPerMinute}
+	o := browser.Options{Path: app.Home(c.Path), MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox,
+		ActionsPerMinute: c.ActionsPerMinute}
 	if c.Linger != nil {
 		o.Linger = time.Duration(*c.Linger)
 	}
@@ -156,7 +157,8 @@ type filesConfig struct {
 }
 
 func (c filesConfig) check() error {
-	return checkBytes(map[string]int64{"files.bytes": c.Bytes, "files.run_bytes": c.RunBytes, "files.connection_bytes": c.ConnectionBytes})
+	return checkBytes(map[string]int64{"files.bytes": c.Bytes, "files.run_bytes": c.RunBytes,
+		"files.connection_bytes": c.ConnectionBytes})
 }
 
 // checkBytes bounds settings in bytes, by their names; 0 is one that is absent.
@@ -171,7 +173,8 @@ func checkBytes(settings map[string]int64) error {
 
 // apply puts what is given into the quotas; the rest keep their defaults.
 func (c filesConfig) apply(q *run.FileQuotas) {
-	q.File, q.Run, q.Connection = cmp.Or(c.Bytes, q.File), cmp.Or(c.RunBytes, q.Run), cmp.Or(c.ConnectionBytes, q.Connection)
+	q.File, q.Run, q.Connection = cmp.Or(c.Bytes, q.File), cmp.Or(c.RunBytes, q.Run),
+		cmp.Or(c.ConnectionBytes, q.Connection)
 }
 
 // copiesConfig bounds what is kept beside the store, in bytes; absent ones have their defaults.
@@ -182,12 +185,14 @@ type copiesConfig struct {
 }
 
 func (c copiesConfig) check() error {
-	return checkBytes(map[string]int64{"copies.query_bytes": c.QueryBytes, "copies.search_bytes": c.SearchBytes, "copies.assistant_bytes": c.AssistantBytes})
+	return checkBytes(map[string]int64{"copies.query_bytes": c.QueryBytes, "copies.search_bytes": c.SearchBytes,
+		"copies.assistant_bytes": c.AssistantBytes})
 }
 
 // apply puts what is given into the quotas; the rest keep their defaults.
 func (c copiesConfig) apply(q *app.CopyQuotas) {
-	q.Query, q.Search, q.Assistant = cmp.Or(c.QueryBytes, q.Query), cmp.Or(c.SearchBytes, q.Search), cmp.Or(c.AssistantBytes, q.Assistant)
+	q.Query, q.Search, q.Assistant = cmp.Or(c.QueryBytes, q.Query), cmp.Or(c.SearchBytes, q.Search),
+		cmp.Or(c.AssistantBytes, q.Assistant)
 }
 
 type paceConfig struct {
@@ -271,14 +276,20 @@ func (c *configFile) check() error {
 		value       int
 		least, most int
 	}{
-		{"runs.at_once", c.Runs.AtOnce, 0, 64}, {"runs.accepted", c.Runs.Accepted, 0, 10_000}, {"runs.prespawn", given(c.Runs.Prespawn), -1, 64},
-		{"runs.journal.bytes", c.Runs.Journal.Bytes, 0, 1 << 30}, {"runs.journal.entries", c.Runs.Journal.Entries, 0, 100_000_000},
-		{"runs.free_memory", given(c.Runs.Free), 0, 1 << 30}, {"runs.share", c.Runs.Share, 0, 10_000}, {"limits.requests_per_second", c.Limits.RequestsPerSecond, 0, 100_000},
-		{"limits.request_burst", c.Limits.RequestBurst, 0, 100_000}, {"limits.logins_per_minute", c.Limits.LoginsPerMinute, 0, 1000},
-		{"limits.token_posts_per_minute", c.Limits.TokenPostsPerMinute, 0, 1000}, {"limits.subscribers.run", c.Limits.Subscribers.Run, 0, 100_000},
-		{"limits.subscribers.key", c.Limits.Subscribers.Key, 0, 100_000}, {"limits.subscribers.all", c.Limits.Subscribers.All, 0, 100_000},
-		{"limits.connections.address", c.Limits.Connections.Address, 0, 100_000}, {"limits.connections.all", c.Limits.Connections.All, 0, 100_000},
-		{"pace.burst", given(c.Pace.Burst), 0, 10_000}, {"browser.max_surfaces", c.Browser.MaxSurfaces, 0, 64},
+		{"runs.at_once", c.Runs.AtOnce, 0, 64}, {"runs.accepted", c.Runs.Accepted, 0, 10_000},
+		{"runs.prespawn", given(c.Runs.Prespawn), -1, 64}, {"runs.journal.bytes", c.Runs.Journal.Bytes, 0, 1 << 30},
+		{"runs.journal.entries", c.Runs.Journal.Entries, 0, 100_000_000},
+		{"runs.free_memory", given(c.Runs.Free), 0, 1 << 30}, {"runs.share", c.Runs.Share, 0, 10_000},
+		{"limits.requests_per_second", c.Limits.RequestsPerSecond, 0, 100_000},
+		{"limits.request_burst", c.Limits.RequestBurst, 0, 100_000},
+		{"limits.logins_per_minute", c.Limits.LoginsPerMinute, 0, 1000},
+		{"limits.token_posts_per_minute", c.Limits.TokenPostsPerMinute, 0, 1000},
+		{"limits.subscribers.run", c.Limits.Subscribers.Run, 0, 100_000},
+		{"limits.subscribers.key", c.Limits.Subscribers.Key, 0, 100_000},
+		{"limits.subscribers.all", c.Limits.Subscribers.All, 0, 100_000},
+		{"limits.connections.address", c.Limits.Connections.Address, 0, 100_000},
+		{"limits.connections.all", c.Limits.Connections.All, 0, 100_000}, {"pace.burst", given(c.Pace.Burst), 0, 10_000},
+		{"browser.max_surfaces", c.Browser.MaxSurfaces, 0, 64},
 		{"browser.actions_per_minute", c.Browser.ActionsPerMinute, 0, 6000}, {"pace.at_once", given(c.Pace.AtOnce), 0, 1000},
 	} {
 		if n.value < n.least || n.value > n.most {
@@ -322,7 +333,8 @@ func (c *configFile) options() daemon.Options {
 		}
 	}
 	h.Labels = c.Labels
-	h.Store, h.Require, h.AllowNetworkFS, h.RequireSignature, h.Prespawn = c.Store, c.RequireIsolation, c.AllowNetworkFS, c.RequireSignature, prespawned
+	h.Store, h.Require, h.AllowNetworkFS, h.RequireSignature, h.Prespawn = c.Store, c.RequireIsolation, c.AllowNetworkFS,
+		c.RequireSignature, prespawned
 	if c.Runs.Prespawn != nil {
 		h.Prespawn = *c.Runs.Prespawn
 	}
@@ -331,8 +343,9 @@ func (c *configFile) options() daemon.Options {
 		to   *time.Duration
 	}{
 		{c.Budgets.Compute, &h.Budgets.Compute}, {c.Budgets.Active, &h.Budgets.Active}, {c.Budgets.Stall, &h.Budgets.Stall},
-		{c.Budgets.OwnerWait, &h.Budgets.OwnerWait}, {c.Budgets.Total, &h.Budgets.Total}, {c.Budgets.Prepare, &h.Budgets.Prepare},
-		{c.Budgets.Pause, &h.Budgets.Pause}, {c.Pace.LongestStop, &h.Pace.LongestStop},
+		{c.Budgets.OwnerWait, &h.Budgets.OwnerWait}, {c.Budgets.Total, &h.Budgets.Total},
+		{c.Budgets.Prepare, &h.Budgets.Prepare}, {c.Budgets.Pause, &h.Budgets.Pause},
+		{c.Pace.LongestStop, &h.Pace.LongestStop},
 	} {
 		if b.from != nil {
 			*b.to = time.Duration(*b.from)
@@ -348,7 +361,8 @@ func (c *configFile) options() daemon.Options {
 		h.Pace.AtOnce = n
 	}
 	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: web.ServerOptions{
-		Listen: c.Listen, Expose: c.Expose, Cert: app.Home(c.TLS.Cert), Key: app.Home(c.TLS.Key), Proxies: c.Proxies, PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
+		Listen: c.Listen, Expose: c.Expose, Cert: app.Home(c.TLS.Cert), Key: app.Home(c.TLS.Key), Proxies: c.Proxies,
+		PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
 	}}
 	c.Limits.apply(&o)
 	o.Service.Runs, o.Service.Accepted, o.Service.Share = c.Runs.AtOnce, c.Runs.Accepted, c.Runs.Share

@@ -44,21 +44,27 @@ func TestConfigDocumented(t *testing.T) {
 	if diff := cmp.Diff(want.Host.Pace, got.Host.Pace); diff != "" {
 		t.Errorf("pace is documented otherwise (-default +documented):\n%s", diff)
 	}
-	if b := got.Host.Browser; b.Path != "" || b.MaxSurfaces != 4 || b.ProbeInterval.Seconds() != 2 || b.ActionsPerMinute != 120 || b.AllowNoSandbox || b.FirstUID != 0 {
+	if b := got.Host.Browser; b.Path != "" || b.MaxSurfaces != 4 || b.ProbeInterval.Seconds() != 2 ||
+		b.ActionsPerMinute != 120 || b.AllowNoSandbox || b.FirstUID != 0 {
 		t.Errorf("browsers are documented otherwise: %+v", b)
 	}
-	if got.Host.Store != want.Host.Store || got.Host.Prespawn != want.Host.Prespawn || got.Host.Require != "" || got.Host.RequireSignature ||
+	if got.Host.Store != want.Host.Store || got.Host.Prespawn != want.Host.Prespawn || got.Host.Require != "" ||
+		got.Host.RequireSignature ||
 		got.Server.Expose || got.Server.MetricsOpen || got.WebhookLoopback || len(got.Server.Listen) != 1 {
 		t.Errorf("settings are documented otherwise: %+v", got)
 	}
-	if r, s := got.Server, got.Streams; r.Rates.KeyPerSecond != 50 || r.Rates.AddressPerSecond != 50 || r.Rates.KeyBurst != 200 || r.Rates.LoginsPerMinute != 5 ||
-		r.Rates.TokenPostsPerMinute != 10 || r.PerAddress != web.DefaultPerAddress || r.Connections != web.DefaultConnections || s.PerRun != 32 || s.PerKey != 128 || s.Total != 1024 {
+	if r, s := got.Server, got.Streams; r.Rates.KeyPerSecond != 50 || r.Rates.AddressPerSecond != 50 ||
+		r.Rates.KeyBurst != 200 || r.Rates.LoginsPerMinute != 5 ||
+		r.Rates.TokenPostsPerMinute != 10 || r.PerAddress != web.DefaultPerAddress ||
+		r.Connections != web.DefaultConnections || s.PerRun != 32 || s.PerKey != 128 || s.Total != 1024 {
 		t.Errorf("limits are documented otherwise: %+v, %+v", r, s)
 	}
-	if s := got.Service; s.Runs != 8 || s.Accepted != 64 || s.Share != 16 || s.Grace.Seconds() != 30 || s.ShortestInterval.Seconds() != 10 {
+	if s := got.Service; s.Runs != 8 || s.Accepted != 64 || s.Share != 16 || s.Grace.Seconds() != 30 ||
+		s.ShortestInterval.Seconds() != 10 {
 		t.Errorf("runs are documented otherwise: %+v", s)
 	}
-	if j := got.Host.Journal; j.Bytes != run.DefaultHistoryBytes || j.Entries != run.DefaultHistoryEntries || j.Awake != app.DefaultAwake || j.FreeMemory != app.DefaultFreeMemory {
+	if j := got.Host.Journal; j.Bytes != run.DefaultHistoryBytes || j.Entries != run.DefaultHistoryEntries ||
+		j.Awake != app.DefaultAwake || j.FreeMemory != app.DefaultFreeMemory {
 		t.Errorf("runs that wait are documented otherwise: %+v", j)
 	}
 }
@@ -88,7 +94,8 @@ func TestBrowserSettings(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		case wrong == "":
 			o := c.options().Host.Browser
-			if o.Path != "/opt/chrome" || o.Linger.Minutes() != 2 || o.FirstUID != 300000 || o.LastUID != 300100 || o.MaxSurfaces != 2 {
+			if o.Path != "/opt/chrome" || o.Linger.Minutes() != 2 || o.FirstUID != 300000 || o.LastUID != 300100 ||
+				o.MaxSurfaces != 2 {
 				t.Errorf("%+v", o)
 			}
 		}

@@ -67,7 +67,8 @@ func (c exampleCommands) installConformance(ctx context.Context) error {
 
 // installExamples builds the connectors of source directories and installs each as q
 // says.
-func (c exampleCommands) installExamples(ctx context.Context, k *client.Client, dirs []string, q host.InstallConnector) error {
+func (c exampleCommands) installExamples(ctx context.Context, k *client.Client, dirs []string,
+	q host.InstallConnector) error {
 	return c.withLocalHost(func(h *app.Host) error {
 		for _, dir := range dirs {
 			c.printBuilding(dir)

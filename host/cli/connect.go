@@ -63,7 +63,8 @@ func (c connectCommands) doConnect(ctx context.Context, connector, name string, 
 	})
 }
 
-func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, connector, name string, labels []string, q app.RunRequest, terms *host.GrantTerms, f *grantFlags) (err error) {
+func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, connector, name string, labels []string,
+	q app.RunRequest, terms *host.GrantTerms, f *grantFlags) (err error) {
 	if q.Connector, err = loaded(ctx, k, connector); err != nil {
 		return err
 	}
@@ -75,7 +76,9 @@ func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, c
 	if err != nil {
 		return err
 	}
-	conn, err := k.CreateConnection(ctx, host.NewConnection{ConnectorName: q.Connector.Manifest.Name(), ConnectionID: f.connection, DisplayName: name, Settings: q.Config, Labels: labels})
+	conn, err := k.CreateConnection(ctx,
+		host.NewConnection{ConnectorName: q.Connector.Manifest.Name(), ConnectionID: f.connection, DisplayName: name,
+			Settings: q.Config, Labels: labels})
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,8 @@ func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, c
 	if err := c.approval().showConnection(conn, q.Connector.Manifest); err != nil || c.json {
 		return err
 	}
-	c.warnf("Connection %s is made. Run it with sluice run %s, or by itself with sluice schedule set %s --every 6h.", id, id, id)
+	c.warnf("Connection %s is made. Run it with sluice run %s, or by itself with sluice schedule set %s --every 6h.", id,
+		id, id)
 	return nil
 }
 
@@ -111,7 +115,8 @@ func (c approval) showConnection(conn host.Connection, m *abi.Manifest) error {
 }
 
 // bindings returns what a connection has, and what flags and the owner add.
-func (c approval) bindings(k *client.Client, known host.Connection, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
+func (c approval) bindings(k *client.Client, known host.Connection, q *app.RunRequest,
+	f *runFlags) (host.Bindings, error) {
 	have, m := known.Bindings, q.Connector.Manifest
 	var err error
 	if q.Approved.Destinations, err = destinations(m, f.secretsTo); err != nil {
@@ -158,7 +163,8 @@ func merged(b host.Bindings, more store.Approved) host.Bindings {
 
 // giveTo approves bindings and the grant. Without terms it keeps a usable grant and
 // replaces another by one without limits.
-func (c approval) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings, terms *host.GrantTerms) error {
+func (c approval) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings,
+	terms *host.GrantTerms) error {
 	if _, err := k.ApproveBindings(ctx, id, b); err != nil {
 		return err
 	}

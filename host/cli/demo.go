@@ -117,7 +117,8 @@ func (c exampleCommands) doDemo(ctx context.Context, conformance bool) (err erro
 // openDemo serves the temporary store, on the usual address if that is free.
 func (c exampleCommands) openDemo(ctx context.Context) (*daemon.Daemon, error) {
 	o := daemon.Options{Host: app.Options{
-		Store: c.store, CacheDir: cacheDir(), Prespawn: prespawned, Log: slog.New(slog.NewTextHandler(c.errs, &slog.HandlerOptions{Level: slog.LevelError})),
+		Store: c.store, CacheDir: cacheDir(), Prespawn: prespawned,
+		Log: slog.New(slog.NewTextHandler(c.errs, &slog.HandlerOptions{Level: slog.LevelError})),
 	}}
 	o.Service.Grace = demoGrace
 	d, err := daemon.Open(ctx, o)
@@ -184,7 +185,8 @@ func (c exampleCommands) demoCollects(ctx context.Context, k *client.Client, roo
 }
 
 // demoSource makes the connection of a repository, or of a sample table where there is no git.
-func (c exampleCommands) demoSource(ctx context.Context, k *client.Client, root, dir string) (connector string, id store.ConnectionID, err error) {
+func (c exampleCommands) demoSource(ctx context.Context, k *client.Client, root,
+	dir string) (connector string, id store.ConnectionID, err error) {
 	connector = "git"
 	bindings := host.Bindings{}
 	repository, err := c.demoRepository(ctx, root, dir)
@@ -311,7 +313,8 @@ func (c exampleCommands) demoAsks(ctx context.Context, k *client.Client) error {
 }
 
 // demoConnection makes a connection that may do what it asks for.
-func (c exampleCommands) demoConnection(ctx context.Context, k *client.Client, q host.NewConnection, b host.Bindings) (store.ConnectionID, error) {
+func (c exampleCommands) demoConnection(ctx context.Context, k *client.Client, q host.NewConnection,
+	b host.Bindings) (store.ConnectionID, error) {
 	conn, err := k.CreateConnection(ctx, q)
 	if err != nil {
 		return "", fmt.Errorf("make connection of %s: %w", q.ConnectorName, err)
@@ -349,7 +352,8 @@ func checkout() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", usage{errors.New("this builds the examples: run it from a checkout of Sluice, as go run . demo or go run . conformance install")}
+			return "", usage{errors.New(
+				"this builds the examples: run it from a checkout of Sluice, as go run . demo or go run . conformance install")}
 		}
 	}
 }

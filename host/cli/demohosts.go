@@ -65,7 +65,8 @@ func (c exampleCommands) doHosts(ctx context.Context, f demoHosts, named bool) (
 	case f.own && named:
 		return usagef("--postgres starts a server of its own, and --store names one: leave one of them out")
 	case f.count < fewestHosts || f.count > mostHosts:
-		return usagef("--hosts %d: want %d to %d hosts, which share the database of --store postgres://… or of --postgres", f.count, fewestHosts, mostHosts)
+		return usagef("--hosts %d: want %d to %d hosts, which share the database of --store postgres://… or of --postgres",
+			f.count, fewestHosts, mostHosts)
 	}
 	c.url = ""
 	root, err := checkout()
@@ -117,7 +118,8 @@ func (d *demoCluster) openDatabase(own bool) (release func() error, err error) {
 	}
 	a, err := drivers.Parse(address)
 	if err != nil || !a.Remote {
-		return nil, usagef("hosts share a PostgreSQL database: name it with --store postgres://USER@HOST/DATABASE, or have a server started with --postgres")
+		return nil, usagef(
+			"hosts share a PostgreSQL database: name it with --store postgres://USER@HOST/DATABASE, or have a server started with --postgres")
 	}
 	if d.database, err = url.Parse(address); err != nil {
 		return nil, usagef("--store is no URL")
@@ -228,7 +230,8 @@ func (d *demoCluster) show(ctx context.Context, root string) error {
 		return err
 	}
 	often, tries := int64(2), int64(5)
-	if _, _, err := a.PutSchedule(ctx, id, host.ScheduleDefinition{IntervalSeconds: &often, MaxRetries: &tries}, nil); err != nil {
+	if _, _, err := a.PutSchedule(ctx, id, host.ScheduleDefinition{IntervalSeconds: &often, MaxRetries: &tries},
+		nil); err != nil {
 		return fmt.Errorf("schedule %s: %w", id, err)
 	}
 	d.warnf("")
@@ -255,7 +258,8 @@ func (d *demoCluster) show(ctx context.Context, root string) error {
 		return fmt.Errorf("schedule %s: %w", id, err)
 	}
 	d.warnf("")
-	d.warnf("Each record is there once: what the first run had stored, the second one stored over. Host %s answers:", d.hosts[0].name)
+	d.warnf("Each record is there once: what the first run had stored, the second one stored over. Host %s answers:",
+		d.hosts[0].name)
 	if connector == "git" && !d.json {
 		return d.demoQuery(ctx, d.hosts[0].Client, id)
 	}
@@ -263,7 +267,8 @@ func (d *demoCluster) show(ctx context.Context, root string) error {
 }
 
 // nextRun waits for a run of a connection after one.
-func (d *demoCluster) nextRun(ctx context.Context, id store.ConnectionID, after store.RunID) (next store.RunID, err error) {
+func (d *demoCluster) nextRun(ctx context.Context, id store.ConnectionID,
+	after store.RunID) (next store.RunID, err error) {
 	for next == "" {
 		err := d.hosts[0].Runs(ctx, id, func(s timeline.Snapshot) (bool, error) {
 			more := s.RunID != after
@@ -331,7 +336,8 @@ func (d *demoCluster) takeOver(ctx context.Context, connection store.ConnectionI
 			if err := has.cmd.Process.Kill(); err != nil {
 				return err
 			}
-			d.warnf("Its first records are stored. Killing host %s in the middle of it: kill -9 %d", has.name, has.cmd.Process.Pid)
+			d.warnf("Its first records are stored. Killing host %s in the middle of it: kill -9 %d", has.name,
+				has.cmd.Process.Pid)
 			d.warnf("A host that is silent for %s counts as lost. Until then nobody else may have its runs.", demoLease)
 		case f.Event == string(timeline.RunFailed) && killed:
 			s, err := k.Run(ctx, id)
@@ -348,7 +354,8 @@ func (d *demoCluster) takeOver(ctx context.Context, connection store.ConnectionI
 		_ = has.cmd.Process.Kill() // it ends in either case
 		return nil
 	}
-	d.warnf("Host %s is lost. Another one has ended its run (%s), and %s is free for the next.", has.name, last.Error.Code, connection)
+	d.warnf("Host %s is lost. Another one has ended its run (%s), and %s is free for the next.", has.name,
+		last.Error.Code, connection)
 	return nil
 }
 

@@ -33,7 +33,8 @@ docs/data.md says what the tables look like.`,
 		},
 	}
 	cmd.AddCommand(c.add(), c.list(), c.show(),
-		c.one("sync", "Bring in everything now", "Brings in everything that there is now, also into a destination that is paused, and waits\nuntil it is there. What failed ends with code 1. With --json: one object.",
+		c.one("sync", "Bring in everything now",
+			"Brings in everything that there is now, also into a destination that is paused, and waits\nuntil it is there. What failed ends with code 1. With --json: one object.",
 			func(ctx context.Context, k *client.Client, name string) (host.Destination, error) {
 				return k.SyncDestination(ctx, name)
 			}),
@@ -101,7 +102,8 @@ With --json: one object.`,
 	fl := cmd.Flags()
 	fl.StringArrayVar(&q.Connections, "connection", nil, "only the connection `ID`; repeatable")
 	fl.StringArrayVar(&q.Streams, "stream", nil, "only the stream `STREAM` or CONNECTION/STREAM; repeatable")
-	fl.StringArrayVar(&modes, "mode", nil, "which versions tables have, current, current+deleted or history; `MODE` or STREAM=MODE, repeatable")
+	fl.StringArrayVar(&modes, "mode", nil,
+		"which versions tables have, current, current+deleted or history; `MODE` or STREAM=MODE, repeatable")
 	fl.BoolVar(&q.Flatten, "flatten", false, "members of objects become columns, one level deep")
 	fl.BoolVar(&q.Files, "files", false, "bring the files that records hold too")
 	fl.StringVar(&q.Cron, "cron", "", "feed it at these times instead of after each commit, five `FIELDS` in UTC")
@@ -131,7 +133,8 @@ func (c destinationCommands) destinationURL(text string) (string, error) {
 
 func (c destinationCommands) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List destinations", Long: "Lists destinations, how they stand and what failed. With --json: one array.",
+		Use: "list", Short: "List destinations",
+		Long:    "Lists destinations, how they stand and what failed. With --json: one array.",
 		Example: "  sluice destination list", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
@@ -165,17 +168,19 @@ func (c destinationCommands) list() *cobra.Command {
 }
 
 func (c destinationCommands) show() *cobra.Command {
-	return c.one("show", "Show a destination and its tables", "Shows how a destination stands, with its tables. With --json: one object.",
+	return c.one("show", "Show a destination and its tables",
+		"Shows how a destination stands, with its tables. With --json: one object.",
 		func(ctx context.Context, k *client.Client, name string) (host.Destination, error) {
 			return k.Destination(ctx, name)
 		})
 }
 
 // one returns a command about one destination.
-func (c destinationCommands) one(verb, short, long string, do func(context.Context, *client.Client, string) (host.Destination, error)) *cobra.Command {
+func (c destinationCommands) one(verb, short, long string,
+	do func(context.Context, *client.Client, string) (host.Destination, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice destination " + verb + " here", Args: args(1, 1, "the name of a destination"),
-		RunE: func(cmd *cobra.Command, a []string) error {
+		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice destination " + verb + " here",
+		Args: args(1, 1, "the name of a destination"), RunE: func(cmd *cobra.Command, a []string) error {
 			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				d, err := do(cmd.Context(), s, a[0])
 				if err != nil {
@@ -228,7 +233,8 @@ switch. With --json: one object, with the secret that was made.`,
 					}{d, made})
 				}
 				if d.PreviousSecretUntil != nil {
-					c.warnf("Until %s what is sent is signed with the secret before too. Keep the new one: it is not shown again.", c.timeText(*d.PreviousSecretUntil))
+					c.warnf("Until %s what is sent is signed with the secret before too. Keep the new one: it is not shown again.",
+						c.timeText(*d.PreviousSecretUntil))
 				}
 				if made != "" {
 					_, err = fmt.Fprintf(c.out, "%s\n", made)
@@ -247,8 +253,8 @@ func (c destinationCommands) rebuild() *cobra.Command {
 		Use: "rebuild NAME", Short: "Remove tables and bring everything in anew",
 		Long: `Removes the tables of a destination, or with --stream one of them, and brings everything
 in anew. Versions that only a history has are lost.`,
-		Example: "  sluice destination rebuild here\n  sluice destination rebuild here --stream mailbox/messages", Args: args(1, 1, "the name of a destination"),
-		RunE: func(cmd *cobra.Command, a []string) error {
+		Example: "  sluice destination rebuild here\n  sluice destination rebuild here --stream mailbox/messages",
+		Args:    args(1, 1, "the name of a destination"), RunE: func(cmd *cobra.Command, a []string) error {
 			connection, name, ok := strings.Cut(stream, "/")
 			if stream != "" && (!ok || connection == "" || name == "") {
 				return usagef("--stream %s: want CONNECTION/STREAM", abi.Clean(stream))
@@ -268,9 +274,9 @@ in anew. Versions that only a history has are lost.`,
 
 func (c destinationCommands) remove() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Forget a destination; its tables stay", Long: "Forgets a destination. Its tables and files stay as they are.",
-		Example: "  sluice destination remove here", Args: args(1, 1, "the name of a destination"),
-		RunE: func(cmd *cobra.Command, a []string) error {
+		Use: "remove NAME", Short: "Forget a destination; its tables stay",
+		Long: "Forgets a destination. Its tables and files stay as they are.", Example: "  sluice destination remove here",
+		Args: args(1, 1, "the name of a destination"), RunE: func(cmd *cobra.Command, a []string) error {
 			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				if err := s.RemoveDestination(cmd.Context(), a[0]); err != nil {
 					return errNoDestination(err, a[0])
@@ -312,7 +318,8 @@ func (c destinationCommands) printDestination(d host.Destination) error {
 	}
 	var rows [][]string
 	for _, t := range d.Tables {
-		rows = append(rows, []string{t.Table, t.ConnectionID, t.Stream, t.Mode, strconv.FormatUint(t.Version, 10), strconv.FormatUint(t.Behind, 10)})
+		rows = append(rows, []string{t.Table, t.ConnectionID, t.Stream, t.Mode, strconv.FormatUint(t.Version, 10),
+			strconv.FormatUint(t.Behind, 10)})
 	}
 	return c.table([]string{"table", "connection", "stream", "mode", "version", "behind"}, rows)
 }

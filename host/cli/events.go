@@ -52,7 +52,8 @@ func (c eventCommands) doEvents(ctx context.Context, arg string, f *eventFlags) 
 	var unknown *timeline.ModeError
 	switch {
 	case errors.As(err, &unknown):
-		return usagef("--mode %s: want %s; values alone, the others also together", abi.Clean(f.mode), strings.Join(unknown.Supported, ", "))
+		return usagef("--mode %s: want %s; values alone, the others also together", abi.Clean(f.mode),
+			strings.Join(unknown.Supported, ", "))
 	case err != nil:
 		return err
 	case modes.Has(timeline.Values) && !f.follow:
@@ -123,7 +124,8 @@ func (c eventCommands) printEvent(d timeline.Doc) error {
 	if c.json {
 		return printJSON(c.out, d)
 	}
-	_, err := fmt.Fprintf(c.out, "%5d  %s  %-28s  %s\n", d.Sequence, c.eventTime(d), abi.Clean(string(d.Type)), eventText(d))
+	_, err := fmt.Fprintf(c.out, "%5d  %s  %-28s  %s\n", d.Sequence, c.eventTime(d),
+		abi.Clean(string(d.Type)), eventText(d))
 	return err
 }
 

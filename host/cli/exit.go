@@ -65,10 +65,12 @@ func (c *command) exit(err error) int {
 	switch {
 	case errors.Is(err, backup.ErrRefused):
 		code, name = exitUsage, "backup_invalid"
-	case errors.Is(err, app.ErrNoBackup), errors.Is(err, app.ErrCopyChoice), errors.Is(err, app.ErrUnfinishedCopy), errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrEncrypted), errors.Is(err, backup.ErrKey):
+	case errors.Is(err, app.ErrNoBackup), errors.Is(err, app.ErrCopyChoice), errors.Is(err, app.ErrUnfinishedCopy),
+		errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrEncrypted), errors.Is(err, backup.ErrKey):
 		code, name = exitUsage, "invalid_request"
 	case isUsage(err), errors.Is(err, app.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache),
-		errors.Is(err, app.ErrNoVault), errors.Is(err, app.ErrNotApproved), errors.Is(err, app.ErrNotAuthorized), errors.Is(err, app.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
+		errors.Is(err, app.ErrNoVault), errors.Is(err, app.ErrNotApproved), errors.Is(err, app.ErrNotAuthorized),
+		errors.Is(err, app.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
 		code, name = exitUsage, "invalid_request"
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, vault.ErrNotFound):
 		code, name = exitUsage, "not_found"
@@ -98,7 +100,8 @@ func (c *command) exit(err error) int {
 // isClosedOutput reports whether the only error is a closed standard output, as with head.
 func isClosedOutput(err error) bool {
 	var write *fs.PathError
-	return errors.As(err, &write) && write.Op == "write" && write.Path == os.Stdout.Name() && errors.Is(write.Err, syscall.EPIPE)
+	return errors.As(err, &write) && write.Op == "write" && write.Path == os.Stdout.Name() &&
+		errors.Is(write.Err, syscall.EPIPE)
 }
 
 // apiErrorCode maps what a host answered.
@@ -177,7 +180,8 @@ func resultCode(r *run.Result) int {
 		return exitViolation
 	case strings.HasPrefix(reason, "connector_"), reason == "recording_mismatch":
 		return exitConnector
-	case reason == "run_timed_out", reason == "assistance_timed_out", reason == "memory_limit_exceeded", reason == "recording_full", strings.HasPrefix(reason, "grant_"):
+	case reason == "run_timed_out", reason == "assistance_timed_out", reason == "memory_limit_exceeded",
+		reason == "recording_full", strings.HasPrefix(reason, "grant_"):
 		return exitLimit
 	case strings.HasPrefix(reason, "owner_"):
 		return exitCancelled

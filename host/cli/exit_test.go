@@ -17,11 +17,11 @@ import (
 // The exit codes of how runs end.
 func TestResultCode(t *testing.T) {
 	for reason, want := range map[string]int{
-		"connector_reported_failed": exitConnector, "connector_reported_cancelled": exitConnector, "connector_trapped": exitConnector,
-		"connector_exit_without_done": exitConnector, "connector_stdin_closed": exitConnector,
-		"connector_protocol_violation": exitViolation,
-		"run_timed_out":                exitLimit, "assistance_timed_out": exitLimit, "memory_limit_exceeded": exitLimit, "grant_expired": exitLimit,
-		"owner_cancelled": exitCancelled, "owner_cancel_forced": exitCancelled,
+		"connector_reported_failed": exitConnector, "connector_reported_cancelled": exitConnector,
+		"connector_trapped": exitConnector, "connector_exit_without_done": exitConnector,
+		"connector_stdin_closed": exitConnector, "connector_protocol_violation": exitViolation,
+		"run_timed_out": exitLimit, "assistance_timed_out": exitLimit, "memory_limit_exceeded": exitLimit,
+		"grant_expired": exitLimit, "owner_cancelled": exitCancelled, "owner_cancel_forced": exitCancelled,
 		"runtime_error": exitHost, "worker_lost": exitHost, "launch_failed": exitHost, "ingest_storage_error": exitHost,
 		"interaction_handler_invalid_response": exitHost,
 	} {

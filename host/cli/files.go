@@ -36,7 +36,8 @@ Each is checked against its digest.`,
 			if len(a) == 2 {
 				stream = a[1]
 			}
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doFiles(cmd.Context(), src, a[0], stream, to) })
+			return c.withStoredData(cmd.Context(),
+				func(src *client.Client) error { return c.doFiles(cmd.Context(), src, a[0], stream, to) })
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "save them in `DIR`")
@@ -68,31 +69,33 @@ func (c fileCommands) doFiles(ctx context.Context, src *client.Client, connectio
 	var rows [][]string
 	saved, present := 0, 0
 	dirs, names := map[store.Stream]string{}, map[string]bool{}
-	err = eachFile(ctx, src, store.FileQuery{Connection: id, Stream: store.Stream(stream), Limit: 1000}, func(f store.HeldFile) error {
-		out := savedFile{File: host.FileOf(id, f)}
-		if to != "" {
-			dir := dirs[f.Stream]
-			if dir == "" {
-				dir = fileOf(string(f.Stream), names)
-				dirs[f.Stream] = dir
+	err = eachFile(ctx, src, store.FileQuery{Connection: id, Stream: store.Stream(stream), Limit: 1000},
+		func(f store.HeldFile) error {
+			out := savedFile{File: host.FileOf(id, f)}
+			if to != "" {
+				dir := dirs[f.Stream]
+				if dir == "" {
+					dir = fileOf(string(f.Stream), names)
+					dirs[f.Stream] = dir
+				}
+				out.SavedAs = filepath.Join(to, dir, nameOf(f.File))
+				fresh, err := c.save(ctx, src, id, f.File, out.SavedAs)
+				if err != nil {
+					return err
+				}
+				if saved++; !fresh {
+					present++
+				}
 			}
-			out.SavedAs = filepath.Join(to, dir, nameOf(f.File))
-			fresh, err := c.save(ctx, src, id, f.File, out.SavedAs)
-			if err != nil {
-				return err
+			if c.json {
+				return printJSON(c.out, out)
 			}
-			if saved++; !fresh {
-				present++
+			if to == "" {
+				rows = append(rows, []string{string(f.Stream), f.Key, abi.Clean(f.Name), f.MediaType, bytesText(f.Size),
+					string(f.Digest[:15])})
 			}
-		}
-		if c.json {
-			return printJSON(c.out, out)
-		}
-		if to == "" {
-			rows = append(rows, []string{string(f.Stream), f.Key, abi.Clean(f.Name), f.MediaType, bytesText(f.Size), string(f.Digest[:15])})
-		}
-		return nil
-	})
+			return nil
+		})
 	switch {
 	case err != nil:
 		return err
@@ -128,7 +131,8 @@ func eachFile(ctx context.Context, src host.Files, q store.FileQuery, do func(st
 }
 
 // save writes a file unless it exists, and reports whether it did.
-func (c fileCommands) save(ctx context.Context, src *client.Client, id store.ConnectionID, f store.File, path string) (bool, error) {
+func (c fileCommands) save(ctx context.Context, src *client.Client, id store.ConnectionID, f store.File,
+	path string) (bool, error) {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() && fi.Size() == f.Size {
 		return false, nil
 	}

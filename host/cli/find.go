@@ -100,7 +100,8 @@ func findConnection(ctx context.Context, src *client.Client, arg string) (host.C
 }
 
 // findStreams returns the counters of one stream, or of all when name is "".
-func findStreams(ctx context.Context, src *client.Client, id store.ConnectionID, name string) ([]store.StreamStats, error) {
+func findStreams(ctx context.Context, src *client.Client, id store.ConnectionID,
+	name string) ([]store.StreamStats, error) {
 	all, err := src.Streams(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("list streams of %s: %w", id, err)

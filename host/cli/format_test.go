@@ -12,7 +12,8 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		1234 * time.Millisecond: "1.2s", 59 * time.Second: "59s", 61 * time.Second: "1m01s", 3*time.Hour + 5*time.Minute: "3h05m",
+		1234 * time.Millisecond: "1.2s", 59 * time.Second: "59s", 61 * time.Second: "1m01s",
+		3*time.Hour + 5*time.Minute: "3h05m",
 	} {
 		if got := clock(d); got != want {
 			t.Errorf("clock(%v) = %q, want %q", d, got, want)

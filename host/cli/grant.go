@@ -69,7 +69,8 @@ func (c grantCommands) doGrant(ctx context.Context, connector string, f *grantFl
 }
 
 // grantThrough asks for what is missing, and has the host store what was given.
-func (c grantCommands) grantThrough(ctx context.Context, to *client.Client, connector string, f *grantFlags, terms *host.GrantTerms) (err error) {
+func (c grantCommands) grantThrough(ctx context.Context, to *client.Client, connector string, f *grantFlags,
+	terms *host.GrantTerms) (err error) {
 	q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
 	if q.Connector, err = c.runConnector(ctx, to, connector, &f.runFlags); err != nil {
 		return err
@@ -250,7 +251,8 @@ and stored secrets. sluice grant gives it anew.`,
 
 // revokeBindings replaces the bindings of a connection by what is left of them without what is
 // named of each, and without the sight of secrets.
-func (c grantCommands) revokeBindings(ctx context.Context, k *client.Client, conn host.Connection, of map[string][]string, plain []string) (host.Connection, error) {
+func (c grantCommands) revokeBindings(ctx context.Context, k *client.Client, conn host.Connection,
+	of map[string][]string, plain []string) (host.Connection, error) {
 	id := store.ConnectionID(conn.ConnectionID)
 	left := store.Connection{Approved: app.ApprovedBy(conn.Bindings)}
 	missing := app.Kinds.Withdraw(&left.Approved, of)

@@ -16,7 +16,8 @@ func TestHistory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	path := historyFile()
 	h := openHistory(path)
-	for _, line := range []string{"SELECT 1;", "SELECT 1;", "  ", strings.Repeat("x", maxHistoryLine+1), "a\nb", "SELECT", "  2;"} {
+	for _, line := range []string{"SELECT 1;", "SELECT 1;", "  ", strings.Repeat("x", maxHistoryLine+1),
+		"a\nb", "SELECT", "  2;"} {
 		h.Add(line)
 	}
 	for _, h := range []*history{h, openHistory(path)} {
@@ -60,8 +61,9 @@ func TestHistory(t *testing.T) {
 func TestComplete(t *testing.T) {
 	words := []string{"FROM ", "SELECT ", "mail.labels", "mail.messages", `"my-git".commits`, "subject"}
 	for line, want := range map[string]string{
-		"sel": "SELECT ", "SELECT sub": "SELECT subject", "SELECT * FROM ma": "SELECT * FROM mail.", "SELECT * FROM mail.m": "SELECT * FROM mail.messages",
-		"SELECT count(sub": "SELECT count(subject", `SELECT * FROM "m`: `SELECT * FROM "my-git".commits`, "x": "", "": "", "SELECT ": "",
+		"sel": "SELECT ", "SELECT sub": "SELECT subject", "SELECT * FROM ma": "SELECT * FROM mail.",
+		"SELECT * FROM mail.m": "SELECT * FROM mail.messages", "SELECT count(sub": "SELECT count(subject",
+		`SELECT * FROM "m`: `SELECT * FROM "my-git".commits`, "x": "", "": "", "SELECT ": "",
 	} {
 		got, pos, ok := complete(line, len(line), words)
 		if ok != (want != "") || got != want || ok && pos != len(want) {
@@ -74,8 +76,10 @@ func TestComplete(t *testing.T) {
 }
 
 func TestCopyLines(t *testing.T) {
-	if got := copyLines([]host.Copying{{ConnectionID: "mail", Done: 500, Total: 1000}, {ConnectionID: "x"}}); len(got) != 2 ||
-		got[0] != "copying mail for queries  [###############...............] 500 of 1000 records" || strings.Contains(got[1], "#") {
+	if got := copyLines([]host.Copying{{ConnectionID: "mail", Done: 500, Total: 1000},
+		{ConnectionID: "x"}}); len(got) != 2 ||
+		got[0] != "copying mail for queries  [###############...............] 500 of 1000 records" ||
+		strings.Contains(got[1], "#") {
 		t.Errorf("%q", got)
 	}
 }

@@ -32,7 +32,8 @@ func (c *command) withClient(ctx context.Context, o app.Options, do func(*client
 }
 
 // withPrivateHost calls do with a host in this process that no other process can reach.
-func (c *command) withPrivateHost(ctx context.Context, o app.Options, do func(*app.Host, *client.Client) error) (err error) {
+func (c *command) withPrivateHost(ctx context.Context, o app.Options,
+	do func(*app.Host, *client.Client) error) (err error) {
 	if err := c.requireNoHost(ctx, stopFirst); err != nil {
 		return err
 	}
@@ -97,7 +98,8 @@ func (c *command) requireData() error {
 		if err != nil {
 			return err
 		}
-		return usagef("nothing is stored in %s yet; sluice run CONNECTOR stores something there, --store names another place", dir)
+		return usagef("nothing is stored in %s yet; sluice run CONNECTOR stores something there, --store names another place",
+			dir)
 	}
 	return nil
 }
@@ -162,7 +164,8 @@ func (c *command) waitForStartingHost(ctx context.Context, err error) bool {
 func isServing(pid int) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	args := strings.Split(string(line), "\x00")
-	return err == nil && len(args) > 1 && slices.ContainsFunc(args[1:], func(a string) bool { return a == "serve" || a == "demo" })
+	return err == nil && len(args) > 1 &&
+		slices.ContainsFunc(args[1:], func(a string) bool { return a == "serve" || a == "demo" })
 }
 
 // remote returns the host that --url or SLUICE_URL names, with the key of --key-file
@@ -180,7 +183,8 @@ func (c *command) remote() (*client.Client, error) {
 		key = text
 	}
 	if key == "" {
-		return nil, usagef("%s needs an API key: give it with --key-file FILE, or in SLUICE_KEY; sluice keys create makes one", c.url)
+		return nil, usagef(
+			"%s needs an API key: give it with --key-file FILE, or in SLUICE_KEY; sluice keys create makes one", c.url)
 	}
 	k, err := client.URL(c.url, key)
 	if errors.Is(err, client.ErrAddress) {
@@ -197,7 +201,8 @@ func (c *command) requireHost(ctx context.Context) (*client.Client, error) {
 		if derr != nil {
 			return nil, derr
 		}
-		err = usagef("no host is running in %s; start one with sluice serve, or name another with --url", orWord(dir, "memory"))
+		err = usagef("no host is running in %s; start one with sluice serve, or name another with --url",
+			orWord(dir, "memory"))
 	}
 	return k, err
 }

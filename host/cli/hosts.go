@@ -30,7 +30,8 @@ the secrets of all. docs/scaling.md has the rest.`,
 		Example: "  sluice hosts\n  sluice hosts --url https://sluice.example --key-file key",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withClient(cmd.Context(), app.Options{NoSandbox: true}, func(k *client.Client) error { return c.list(cmd.Context(), k) })
+			return c.withClient(cmd.Context(), app.Options{NoSandbox: true},
+				func(k *client.Client) error { return c.list(cmd.Context(), k) })
 		},
 	}
 	cmd.AddCommand(c.code(), c.admit(), c.remove(), c.accept())
@@ -101,7 +102,8 @@ func (c hostCommands) askCode(ctx context.Context, id, from string) ([]byte, err
 	}
 	t, ok := c.terminal()
 	if !ok {
-		return nil, usagef("there is no terminal to ask on; give the code that sluice hosts code prints at %s with --file FILE, or --file - for standard input", abi.Clean(id))
+		return nil, usagef(
+			"there is no terminal to ask on; give the code that sluice hosts code prints at %s with --file FILE, or --file - for standard input", abi.Clean(id))
 	}
 	return t.askSecret(ctx, fmt.Sprintf("Code that sluice hosts code prints at %s: ", abi.Clean(id)))
 }
@@ -160,14 +162,16 @@ func (c hostCommands) list(ctx context.Context, k *client.Client) error {
 		return err
 	}
 	for _, m := range lost {
-		c.warnf("%s on %s was lost %s with %d active runs, which were ended; look at its log, and start it again.", m.HostID, m.Name, c.timeText(m.SeenAt), m.Runs)
+		c.warnf("%s on %s was lost %s with %d active runs, which were ended; look at its log, and start it again.", m.HostID,
+			m.Name, c.timeText(m.SeenAt), m.Runs)
 	}
 	if c.json {
 		return printJSON(c.out, all)
 	}
 	var rows [][]string
 	for _, m := range all {
-		rows = append(rows, []string{m.HostID, m.Name, m.Version, strconv.Itoa(m.Runs) + " of " + strconv.Itoa(m.Capacity), strings.Join(m.Labels, " "), m.URL, c.timeText(m.SeenAt), activityText(m)})
+		rows = append(rows, []string{m.HostID, m.Name, m.Version, strconv.Itoa(m.Runs) + " of " + strconv.Itoa(m.Capacity),
+			strings.Join(m.Labels, " "), m.URL, c.timeText(m.SeenAt), activityText(m)})
 	}
 	if err := c.table([]string{"host", "machine", "version", "runs", "has", "at", "seen", "state"}, rows); err != nil {
 		return err
@@ -178,7 +182,8 @@ func (c hostCommands) list(ctx context.Context, k *client.Client) error {
 	}
 	for _, a := range admitted {
 		if !slices.ContainsFunc(all, func(m host.Member) bool { return m.HostID == a.HostID }) {
-			c.warnf("%s is admitted to the vault, and not there; if it is lost, give sluice hosts remove %s.", a.HostID, a.HostID)
+			c.warnf("%s is admitted to the vault, and not there; if it is lost, give sluice hosts remove %s.", a.HostID,
+				a.HostID)
 		}
 	}
 	return nil

@@ -46,14 +46,16 @@ func (c installCommands) inspect() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
-	cmd.Flags().StringVar(&connection, "connection", "", "show what the connection `ID` was granted (default for an installed one: the connector's name)")
+	cmd.Flags().StringVar(&connection, "connection", "",
+		"show what the connection `ID` was granted (default for an installed one: the connector's name)")
 	return cmd
 }
 
 // load reads a connector without starting anything, and the connection that it
 // is looked at for, if there is one. A name and a connection need the store, a
 // file does not.
-func (c *command) load(ctx context.Context, arg, manifest, connection string) (l *app.Loaded, conn *host.Connection, err error) {
+func (c *command) load(ctx context.Context, arg, manifest,
+	connection string) (l *app.Loaded, conn *host.Connection, err error) {
 	if !app.IsName(arg) && connection == "" {
 		h, err := app.Open(ctx, app.Options{Store: "memory:", NoSandbox: true})
 		if err != nil {
@@ -95,7 +97,8 @@ func loadFrom(ctx context.Context, src *client.Client, arg, manifest string) (*a
 		return h.Load(ctx, arg, manifest)
 	}
 	if manifest != "" {
-		return nil, usagef("--manifest is for files: a running host has %s with the manifest it was installed with", abi.Clean(arg))
+		return nil, usagef("--manifest is for files: a running host has %s with the manifest it was installed with",
+			abi.Clean(arg))
 	}
 	return loaded(ctx, src, arg)
 }
@@ -122,8 +125,9 @@ func loadedOf(k host.Connector) (*app.Loaded, error) {
 		CheckedModule: &app.CheckedModule{
 			Module: sandbox.Module{Digest: k.ModuleDigest, Size: k.Size, Transport: sandbox.Transport(transportOf(k))},
 		},
-		Manifest:  m,
-		Connector: store.Connector{ID: store.ConnectorID(k.ConnectorID), Name: k.Name, Version: k.Version, Digest: store.Digest(k.ModuleDigest), Signer: signerOf(k)},
+		Manifest: m,
+		Connector: store.Connector{ID: store.ConnectorID(k.ConnectorID), Name: k.Name, Version: k.Version,
+			Digest: store.Digest(k.ModuleDigest), Signer: signerOf(k)},
 	}
 	for _, w := range k.Warnings {
 		l.Warnings = append(l.Warnings, sandbox.Warning{Code: w.Code, Detail: w.Message})
@@ -167,11 +171,15 @@ func connectorNamed(ctx context.Context, src *client.Client, name string) (host.
 	if conn, err := src.Connection(ctx, store.ConnectionID(name)); err == nil {
 		for _, k := range all {
 			if k.ConnectorID == conn.ConnectorID {
-				return k, signatureError("connector_not_runnable", abi.Clean(name)+" is a connection, and a connector is wanted here; say "+k.Name+", and --connection "+abi.Clean(name)+" where a connection is meant")
+				return k, signatureError("connector_not_runnable",
+					abi.Clean(name)+" is a connection, and a connector is wanted here; say "+k.Name+", and --connection "+
+						abi.Clean(name)+" where a connection is meant")
 			}
 		}
 	}
-	return host.Connector{}, signatureError("connector_not_runnable", "no connector "+abi.Clean(name)+" is installed; sluice connectors lists them, sluice install FILE installs one")
+	return host.Connector{},
+		signatureError("connector_not_runnable",
+			"no connector "+abi.Clean(name)+" is installed; sluice connectors lists them, sluice install FILE installs one")
 }
 
 // An inspection is what sluice inspect --json prints.
@@ -223,14 +231,15 @@ func inspectionOf(l *app.Loaded, conn *host.Connection) inspection {
 	out := inspection{
 		ConnectorID: m.ConnectorID, Name: m.Name(), Version: m.Version, DisplayName: m.DisplayName,
 		Digest: l.Module.Digest, Bytes: l.Module.Size, Transport: string(l.Module.Transport),
-		Imports: []string{}, Able: capabilities(l), Requests: requests(m, approved), Streams: []streamInspection{}, Settings: []settingLine{},
-		Budgets: map[string]int64{}, Warnings: warningsOf(l), Manifest: m.Raw,
+		Imports: []string{}, Able: capabilities(l), Requests: requests(m, approved), Streams: []streamInspection{},
+		Settings: []settingLine{}, Budgets: map[string]int64{}, Warnings: warningsOf(l), Manifest: m.Raw,
 	}
 	for _, i := range l.Module.Imports {
 		out.Imports = append(out.Imports, i.String())
 	}
 	for _, s := range m.Streams {
-		out.Streams = append(out.Streams, streamInspection{s.Name, s.Semantics, s.PrimaryKey, export.SchemaFields(s), s.ParentStreams})
+		out.Streams = append(out.Streams,
+			streamInspection{s.Name, s.Semantics, s.PrimaryKey, export.SchemaFields(s), s.ParentStreams})
 	}
 	if m.Sluice == nil {
 		return out
@@ -296,7 +305,8 @@ func (c installCommands) describeSettings(i inspection) {
 		s.line("It limits itself to:")
 	}
 	for _, name := range sortedNames(i.Budgets) {
-		s.line(abi.Clean("  " + strings.TrimSuffix(name, "_ms") + " " + (time.Duration(i.Budgets[name]) * time.Millisecond).String()))
+		s.line(abi.Clean("  " + strings.TrimSuffix(name, "_ms") + " " +
+			(time.Duration(i.Budgets[name]) * time.Millisecond).String()))
 	}
 }
 

@@ -51,8 +51,10 @@ be asked. A signature that does not match is always refused.`,
 	cmd.Flags().BoolVar(&f.force, "force", false, "install what is refused as suspicious")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "with --force: do not ask again")
 	cmd.Flags().BoolVar(&f.require, "require-signature", false, "refuse an unsigned module")
-	cmd.Flags().StringVar(&f.signature, "signature", "", "the module's signature is in `FILE` (default: beside it, FILE.minisig)")
-	cmd.Flags().StringVar(&f.manifest, "manifest", "", "the manifest is in `FILE`, and wins over the module's own; it becomes part of what is installed")
+	cmd.Flags().StringVar(&f.signature, "signature", "",
+		"the module's signature is in `FILE` (default: beside it, FILE.minisig)")
+	cmd.Flags().StringVar(&f.manifest, "manifest", "",
+		"the manifest is in `FILE`, and wins over the module's own; it becomes part of what is installed")
 	cmd.Flags().StringVar(&f.key, "key", "", "the publisher's public key is in `FILE`: no other will do")
 	return cmd
 }
@@ -87,13 +89,15 @@ func (c installCommands) doInstall(ctx context.Context, k *client.Client, path s
 		return printJSON(c.out, lineOfConnector(done))
 	}
 	c.describe(l, nil)
-	c.warnf("Installed %s %s. Run it with: sluice run %s, or set it up with: sluice connect %[1]s", done.Name, abi.Clean(done.Version), done.Name)
+	c.warnf("Installed %s %s. Run it with: sluice run %s, or set it up with: sluice connect %[1]s", done.Name,
+		abi.Clean(done.Version), done.Name)
 	return nil
 }
 
 // submission returns the module with its signature and the key that the owner named. The
 // file is read here: the host may run elsewhere.
-func (c installCommands) submission(ctx context.Context, path string, f installFlags) (q host.InstallConnector, l *app.Loaded, err error) {
+func (c installCommands) submission(ctx context.Context, path string,
+	f installFlags) (q host.InstallConnector, l *app.Loaded, err error) {
 	err = c.withLocalHost(func(h *app.Host) error {
 		l, err = f.load(ctx, h, path)
 		return err
@@ -115,13 +119,16 @@ func (c installCommands) submission(ctx context.Context, path string, f installF
 	}
 	switch {
 	case s == nil && f.key != "":
-		return q, nil, signatureError(app.CodeSignatureRequired, string(l.Connector.ID)+" is unsigned, and --key names a key; put its signature beside it, or give --signature FILE")
+		return q, nil, signatureError(app.CodeSignatureRequired,
+			string(l.Connector.ID)+" is unsigned, and --key names a key; put its signature beside it, or give --signature FILE")
 	case s == nil && f.require:
-		return q, nil, signatureError(app.CodeSignatureRequired, string(l.Connector.ID)+" is unsigned; put its signature beside it, or give --signature FILE")
+		return q, nil, signatureError(app.CodeSignatureRequired,
+			string(l.Connector.ID)+" is unsigned; put its signature beside it, or give --signature FILE")
 	case s == nil:
 		return q, l, nil
 	case f.manifest != "":
-		return q, nil, usagef("the signature is that of %s without --manifest; sign what sluice build --wasm %[1]s --manifest %s writes, and install that", path, f.manifest)
+		return q, nil, usagef(
+			"the signature is that of %s without --manifest; sign what sluice build --wasm %[1]s --manifest %s writes, and install that", path, f.manifest)
 	}
 	carried, ok := s.Key()
 	if f.key == "" {
@@ -129,7 +136,8 @@ func (c installCommands) submission(ctx context.Context, path string, f installF
 	}
 	if f.key != "" || ok { // else the host has the key, or refuses
 		if err := s.Verify(key, l.Wasm, l.Claims()); err != nil {
-			return q, nil, signatureError(app.CodeSignatureInvalid, abi.Clean(err.Error())+"; get both files again from the publisher, and its key if that is new")
+			return q, nil, signatureError(app.CodeSignatureInvalid,
+				abi.Clean(err.Error())+"; get both files again from the publisher, and its key if that is new")
 		}
 	}
 	q.Signature, err = signature.ReadFile(orWord(f.signature, path+signature.Suffix), signature.MaxSignature)
@@ -172,7 +180,8 @@ func (c installCommands) printTrust(connector string, signer *store.Signer, pinn
 		c.warnf("It is signed with key %s, which takes the place of key %s, as you said: modules of %s must be signed with it from now on.",
 			signer.KeyID, was.ID(), abi.Clean(connector))
 	case named:
-		c.warnf("It is signed with the key you named, %s. From now on modules of %s must be signed with it.", signer.KeyID, abi.Clean(connector))
+		c.warnf("It is signed with the key you named, %s. From now on modules of %s must be signed with it.", signer.KeyID,
+			abi.Clean(connector))
 	default:
 		c.warnf("It is signed with key %s, which is trusted from now on because it came first: nobody has said yet whose it is.", signer.KeyID)
 		c.warnf("Compare it with what the publisher announces: %s", signer.Key)

@@ -87,7 +87,8 @@ hash. With --json: one object, the key is its member key.`,
 			if len(scopes) == 0 {
 				return usagef("sluice keys create needs --scope, such as --scope runs:read; docs/api.md lists them")
 			}
-			q.Name, q.Mode, q.Scopes, q.ConnectionIDs = a[0], access.Live, convertNames[access.Scope](scopes), convertNames[store.ConnectionID](connections)
+			q.Name, q.Mode, q.Scopes, q.ConnectionIDs = a[0], access.Live, convertNames[access.Scope](scopes),
+				convertNames[store.ConnectionID](connections)
 			if test {
 				q.Mode = access.Test
 			}
@@ -133,7 +134,8 @@ func (c keyCommands) doCreateKey(ctx context.Context, q access.NewKey) error {
 	if c.json {
 		return printJSON(c.out, key)
 	}
-	c.warnf("%s may %s. Keep the key: it is not shown again.", abi.Clean(key.Name), strings.Join(convertNames[string](key.Scopes), ", "))
+	c.warnf("%s may %s. Keep the key: it is not shown again.", abi.Clean(key.Name),
+		strings.Join(convertNames[string](key.Scopes), ", "))
 	_, err = fmt.Fprintf(c.out, "%s\n", key.Secret)
 	return err
 }
@@ -162,7 +164,8 @@ func (c keyCommands) listKeys() *cobra.Command {
 				if key.LastUsedAt != nil {
 					used = c.timeText(*key.LastUsedAt)
 				}
-				rows = append(rows, []string{key.KeyID, key.Name, key.Status, key.Mode, c.timeText(key.CreatedAt), used, strings.Join(convertNames[string](key.Scopes), " ")})
+				rows = append(rows, []string{key.KeyID, key.Name, key.Status, key.Mode, c.timeText(key.CreatedAt), used,
+					strings.Join(convertNames[string](key.Scopes), " ")})
 			}
 			return c.table([]string{"key", "name", "status", "mode", "made", "used", "scopes"}, rows)
 		},

@@ -59,7 +59,8 @@ type connectorLine struct {
 
 func lineOfConnector(k host.Connector) connectorLine {
 	sig := signatureOf(signerOf(k))
-	return connectorLine{k.ConnectorID, k.Name, k.Version, k.DisplayName, k.ModuleDigest, transportOf(k), k.Source.Type == "bundled", store.Time(k.InstalledAt), sig.Status, sig.Signer}
+	return connectorLine{k.ConnectorID, k.Name, k.Version, k.DisplayName, k.ModuleDigest, transportOf(k),
+		k.Source.Type == "bundled", store.Time(k.InstalledAt), sig.Status, sig.Signer}
 }
 
 // transportOf returns how a connector speaks: abi or stdio.
@@ -83,7 +84,8 @@ func (c listCommands) listConnectors(ctx context.Context, src *client.Client) er
 		if s := signerOf(k); s != nil {
 			signed = s.KeyID
 		}
-		rows = append(rows, []string{k.Name, k.Version, transportOf(k), k.ModuleDigest, c.timeText(k.InstalledAt), signed, k.DisplayName})
+		rows = append(rows, []string{k.Name, k.Version, transportOf(k), k.ModuleDigest, c.timeText(k.InstalledAt),
+			signed, k.DisplayName})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
@@ -101,7 +103,8 @@ func (c listCommands) connections() *cobra.Command {
 		Example: "  sluice connections",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.listConnections(cmd.Context(), src) })
+			return c.withStoredData(cmd.Context(),
+				func(src *client.Client) error { return c.listConnections(cmd.Context(), src) })
 		},
 	}
 	cmd.AddCommand(c.deleteConnection())
@@ -124,7 +127,8 @@ unless --yes is given. Timelines of its runs stay.`,
 				if err != nil {
 					return err
 				}
-				if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ", conn.ConnectionID)) {
+				if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ",
+					conn.ConnectionID)) {
 					return usagef("nothing was erased; --yes erases without asking")
 				}
 				if err := src.DeleteConnection(ctx, store.ConnectionID(conn.ConnectionID), erase); err != nil {
@@ -165,7 +169,8 @@ func (c listCommands) listConnections(ctx context.Context, src *client.Client) e
 	lines := []connectionLine{}
 	var rows [][]string
 	for _, k := range all {
-		l := connectionLine{ID: k.ConnectionID, ConnectorID: k.ConnectorID, DisplayName: connectorTitle(k, named), Enabled: k.Enabled,
+		l := connectionLine{ID: k.ConnectionID, ConnectorID: k.ConnectorID,
+			DisplayName: connectorTitle(k, named), Enabled: k.Enabled,
 			Grant: grantOf(k), Approved: app.ApprovedBy(k.Bindings), CreatedAt: store.Time(k.CreatedAt)}
 		id := store.ConnectionID(k.ConnectionID)
 		streams, err := src.Streams(ctx, id)
@@ -185,7 +190,8 @@ func (c listCommands) listConnections(ctx context.Context, src *client.Client) e
 			return err
 		}
 		lines = append(lines, l)
-		rows = append(rows, []string{k.ConnectionID, k.ConnectorID, fmt.Sprint(l.Records), state, last, c.grantText(l.Grant), onOff(k.Enabled)})
+		rows = append(rows, []string{k.ConnectionID, k.ConnectorID, fmt.Sprint(l.Records), state, last,
+			c.grantText(l.Grant), onOff(k.Enabled)})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
@@ -216,7 +222,8 @@ func grantOf(k host.Connection) *store.Grant {
 	if g == nil {
 		return &store.Grant{AccessMode: "continuous", Status: "invalid", ApprovedBy: "owner", ApprovedAt: k.CreatedAt}
 	}
-	out := &store.Grant{AccessMode: g.AccessMode, Scope: scopeOf(k), ExpiresAt: g.ExpiresAt, Status: g.Status, Ref: g.GrantID, ApprovedBy: g.ApprovedBy, ApprovedAt: g.ApprovedAt}
+	out := &store.Grant{AccessMode: g.AccessMode, Scope: scopeOf(k), ExpiresAt: g.ExpiresAt, Status: g.Status,
+		Ref: g.GrantID, ApprovedBy: g.ApprovedBy, ApprovedAt: g.ApprovedAt}
 	if out.Ref != ownGrant {
 		return out
 	}
@@ -308,7 +315,8 @@ func (l *runLine) statusText() string {
 
 func lineOfRun(r timeline.Snapshot) *runLine {
 	x := r.Sluice
-	l := &runLine{ID: r.RunID, ConnectionID: x.ConnectionID, ConnectorID: x.ConnectorID, Digest: x.ModuleDigest, Status: "active",
+	l := &runLine{ID: r.RunID, ConnectionID: x.ConnectionID, ConnectorID: x.ConnectorID,
+		Digest: x.ModuleDigest, Status: "active",
 		StartedAt: r.StartedAt, TriggerKind: x.TriggerKind, Attempt: x.Attempt, HostBound: x.HostBound}
 	if !r.Status.Terminal() {
 		l.Phase = text(x.Phase)
@@ -344,7 +352,8 @@ func (c listCommands) listRuns(ctx context.Context, src *client.Client, connecti
 	err := src.Runs(ctx, store.ConnectionID(connection), func(r timeline.Snapshot) (bool, error) {
 		l := lineOfRun(r)
 		lines = append(lines, l)
-		rows = append(rows, []string{string(l.ID), string(l.ConnectionID), l.statusText(), fmt.Sprint(l.Records), c.timeText(timeOf(l.StartedAt)), l.durationText(), text(l.Reason)})
+		rows = append(rows, []string{string(l.ID), string(l.ConnectionID), l.statusText(), fmt.Sprint(l.Records),
+			c.timeText(timeOf(l.StartedAt)), l.durationText(), text(l.Reason)})
 		return len(lines) < limit, nil
 	})
 	if err != nil {

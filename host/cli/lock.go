@@ -64,7 +64,8 @@ func (c listCommands) lockConnectors(ctx context.Context, src *client.Client) er
 	}
 	lock := connectorsLock{Version: 1, Connectors: []lockedConnector{}, Pins: []lockedPin{}}
 	for _, k := range all {
-		line := lockedConnector{claimLine{k.ConnectorID, k.Version, k.ModuleDigest}, k.Source.Type == "bundled", signerOf(k), []lockedConnection{}}
+		line := lockedConnector{claimLine{k.ConnectorID, k.Version, k.ModuleDigest}, k.Source.Type == "bundled", signerOf(k),
+			[]lockedConnection{}}
 		for _, n := range connections {
 			if n.ConnectorID == k.ConnectorID {
 				line.Granted = append(line.Granted, lockOf(n))
@@ -73,7 +74,8 @@ func (c listCommands) lockConnectors(ctx context.Context, src *client.Client) er
 		lock.Connectors = append(lock.Connectors, line)
 	}
 	for _, p := range pins {
-		lock.Pins = append(lock.Pins, lockedPin{store.ConnectorID(p.ConnectorID), store.Signer{KeyID: p.KeyID, Key: p.PublicKey}})
+		lock.Pins = append(lock.Pins,
+			lockedPin{store.ConnectorID(p.ConnectorID), store.Signer{KeyID: p.KeyID, Key: p.PublicKey}})
 	}
 	e := json.NewEncoder(c.out)
 	e.SetEscapeHTML(false)
@@ -83,7 +85,8 @@ func (c listCommands) lockConnectors(ctx context.Context, src *client.Client) er
 
 func lockOf(n host.Connection) lockedConnection {
 	a := app.ApprovedBy(n.Bindings)
-	l := lockedConnection{ID: n.ConnectionID, Digest: n.ModuleDigest, Hosts: append([]string{}, a.Hosts...), Mounts: []lockedMount{}, Browser: a.Browser}
+	l := lockedConnection{ID: n.ConnectionID, Digest: n.ModuleDigest, Hosts: append([]string{}, a.Hosts...),
+		Mounts: []lockedMount{}, Browser: a.Browser}
 	for _, m := range a.Mounts {
 		l.Mounts = append(l.Mounts, lockedMount{m.Name, m.Writable})
 	}

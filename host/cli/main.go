@@ -112,9 +112,11 @@ Exit codes: 0 success; 1 the connector failed; 2 wrong usage or a refused start;
   sluice doctor                    whether this machine has what runs need`,
 	}
 	root.SetVersionTemplate("sluice {{.Version}}\n")
-	root.PersistentFlags().StringVar(&c.store, "store", os.Getenv("SLUICE_STORE"), "where data is kept: badger:DIR, memory: or postgres://USER@HOST/DATABASE (default: the user's data directory; SLUICE_STORE)")
+	root.PersistentFlags().StringVar(&c.store, "store", os.Getenv("SLUICE_STORE"),
+		"where data is kept: badger:DIR, memory: or postgres://USER@HOST/DATABASE (default: the user's data directory; SLUICE_STORE)")
 	root.PersistentFlags().Lookup("store").DefValue = "" // help does not show it: there may be a password in it
-	root.PersistentFlags().StringVar(&c.url, "url", os.Getenv("SLUICE_URL"), "a host elsewhere, by its `URL` and a key (SLUICE_URL, SLUICE_KEY)")
+	root.PersistentFlags().StringVar(&c.url, "url", os.Getenv("SLUICE_URL"),
+		"a host elsewhere, by its `URL` and a key (SLUICE_URL, SLUICE_KEY)")
 	root.PersistentFlags().StringVar(&c.keyFile, "key-file", "", "the API key for --url is in `FILE`")
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON for machines")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

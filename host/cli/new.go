@@ -55,7 +55,8 @@ func (c buildCommands) scaffold(dir, kind, sdk string) error {
 	if !abi.IsSlug(name) {
 		return usagef("%q is no name for a connector: want lower-case letters, digits, - and _, beginning with a letter or digit", abi.Clean(name))
 	}
-	if _, err := fs.Stat(templates, path.Join("templates", kind)); err != nil || kind == "" || strings.ContainsAny(kind, "/.") {
+	if _, err := fs.Stat(templates, path.Join("templates", kind)); err != nil || kind == "" ||
+		strings.ContainsAny(kind, "/.") {
 		return usagef("--template %s: want minimal or stdio", abi.Clean(kind))
 	}
 	s := scaffold{Name: name, Title: strings.ToUpper(name[:1]) + name[1:], Go: goVersion()}
@@ -125,7 +126,8 @@ func sdkVersion(dir string) (version, replace string, err error) {
 	if v := app.ThisVersion().Version; strings.HasPrefix(v, "v") && !strings.Contains(v, "+") {
 		return v, "", nil
 	}
-	return "", "", usagef("this program has no released version to require; name a checkout of %s with --sdk DIR", modulePath)
+	return "", "", usagef("this program has no released version to require; name a checkout of %s with --sdk DIR",
+		modulePath)
 }
 
 // isCheckout reports whether dir holds this module's source, outside of the

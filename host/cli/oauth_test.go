@@ -31,7 +31,8 @@ const planted = "planted-client-secret-51b7"
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	a := &authority{Server: &oauthtest.Server{ClientID: "the-client", ClientSecret: planted, Rotate: true, Lifetime: 4 * time.Second, Entered: true}}
+	a := &authority{Server: &oauthtest.Server{ClientID: "the-client", ClientSecret: planted, Rotate: true,
+		Lifetime: 4 * time.Second, Entered: true}}
 	a.tokens, a.api = httptest.NewServer(a), httptest.NewServer(a)
 	t.Cleanup(a.tokens.Close)
 	t.Cleanup(a.api.Close)
@@ -65,7 +66,8 @@ func (a *authority) unseen(ts *testscript.TestScript, _ bool, args []string) {
 			}
 			text, err := os.ReadFile(path)
 			for _, s := range secrets {
-				if bytes.Contains(text, []byte(s)) || bytes.Contains(text, []byte(base64.StdEncoding.EncodeToString([]byte(s))[:20])) {
+				if bytes.Contains(text, []byte(s)) ||
+					bytes.Contains(text, []byte(base64.StdEncoding.EncodeToString([]byte(s))[:20])) {
 					ts.Fatalf("%s has %s", path, s)
 				}
 			}

@@ -65,14 +65,16 @@ func createFile(flag, path string) (*recordFile, error) {
 		return nil, usagef("%s %s: %w", flag, path, err)
 	}
 	sum := sha256.New()
-	return &recordFile{path: path, format: filepath.Ext(path), file: f, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(f, sum), 256*abi.KiB)}, nil
+	return &recordFile{path: path, format: filepath.Ext(path), file: f, sum: sum,
+		buffer: bufio.NewWriterSize(io.MultiWriter(f, sum), 256*abi.KiB)}, nil
 }
 
 // writeRecords is createRecords for the standard output, which keeps what was written
 // before an error.
 func writeRecords(w io.Writer, format string) *recordFile {
 	sum := sha256.New()
-	return &recordFile{path: "-", format: format, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(w, sum), 256*abi.KiB)}
+	return &recordFile{path: "-", format: format, sum: sum,
+		buffer: bufio.NewWriterSize(io.MultiWriter(w, sum), 256*abi.KiB)}
 }
 
 // commit makes the file durable and gives it its name.

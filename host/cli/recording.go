@@ -54,7 +54,8 @@ func (c runCommands) warnOther(t *recordingFiles, l *app.Loaded) {
 }
 
 // saveRecording writes the recording of a run and says what to check in it.
-func (c runCommands) saveRecording(ctx context.Context, to *client.Client, t *recordingFiles, result *run.Result) error {
+func (c runCommands) saveRecording(ctx context.Context, to *client.Client, t *recordingFiles,
+	result *run.Result) error {
 	if t.file == nil {
 		return nil
 	}
@@ -73,7 +74,8 @@ func (c runCommands) saveRecording(ctx context.Context, to *client.Client, t *re
 	if err := t.file.commit(); err != nil {
 		return err
 	}
-	c.warnf("Recorded %s in %s (%s). Review it before you share it:", countOf(r.Exchanges, "exchange"), t.file.path, bytesText(int64(len(r.Text))))
+	c.warnf("Recorded %s in %s (%s). Review it before you share it:", countOf(r.Exchanges, "exchange"), t.file.path,
+		bytesText(int64(len(r.Text))))
 	for _, origin := range slices.Sorted(maps.Keys(r.Origins)) {
 		c.warnf("  %s: %s", abi.Clean(origin), countOf(r.Origins[origin], "request"))
 	}

@@ -74,7 +74,8 @@ one is where to go on from.`,
 			if len(a) == 2 {
 				stream = a[1]
 			}
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
+			return c.withStoredData(cmd.Context(),
+				func(src *client.Client) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
 		},
 	}
 	cmd.Flags().Uint64Var(&f.since, "changes-since", 0, "only what changed after version `V` of the stream")
@@ -86,7 +87,8 @@ one is where to go on from.`,
 // errEnough ends a listing at its limit.
 var errEnough = errors.New("enough")
 
-func (c recordCommands) doRecords(ctx context.Context, src *client.Client, connection, stream string, f *recordFlags) error {
+func (c recordCommands) doRecords(ctx context.Context, src *client.Client, connection, stream string,
+	f *recordFlags) error {
 	if f.limit < 0 {
 		return usagef("--limit %d: want 0 or more", f.limit)
 	}
@@ -188,11 +190,14 @@ under its digest, and the path into their fields; FILE.sqlite has a table _files
 			if err := f.check(); err != nil {
 				return err
 			}
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doExport(cmd.Context(), src, a[0], f) })
+			return c.withStoredData(cmd.Context(),
+				func(src *client.Client) error { return c.doExport(cmd.Context(), src, a[0], f) })
 		},
 	}
-	cmd.Flags().StringVar(&f.sinceMark, "since-mark", "", "only what changed since the mark in `FILE`, which is moved afterwards")
-	cmd.Flags().StringVar(&f.to, "to", "", "`FILE`.{jsonl,csv,parquet,sqlite} to write, DIR/ for a file each stream, or - for the standard output")
+	cmd.Flags().StringVar(&f.sinceMark, "since-mark", "",
+		"only what changed since the mark in `FILE`, which is moved afterwards")
+	cmd.Flags().StringVar(&f.to, "to", "",
+		"`FILE`.{jsonl,csv,parquet,sqlite} to write, DIR/ for a file each stream, or - for the standard output")
 	cmd.Flags().BoolVar(&f.files, "files", false, "the files that records hold too")
 	cmd.Flags().StringVar(&f.stream, "stream", "", "only the stream `S`")
 	cmd.Flags().StringVar(&f.format, "format", "", "jsonl (the default), csv or parquet, for DIR/ and -")
@@ -208,7 +213,8 @@ func (f *exportFlags) check() error {
 	case !slices.Contains([]string{"", "jsonl", "csv", "parquet"}, f.format):
 		return usagef("--format %s: want jsonl, csv or parquet", abi.Clean(f.format))
 	case f.format != "" && f.as() != "."+f.format:
-		return usagef("--format %s: --to %s says another by its name; leave --format out, it is for DIR/ and -", f.format, f.to)
+		return usagef("--format %s: --to %s says another by its name; leave --format out, it is for DIR/ and -", f.format,
+			f.to)
 	case f.sinceMark != "" && f.order != "version":
 		return usagef("--since-mark exports by version; leave --order out")
 	case f.sinceMark != "" && filepath.Clean(app.Home(f.sinceMark)) == filepath.Clean(app.Home(f.to)):
@@ -279,7 +285,8 @@ func (c recordCommands) doExport(ctx context.Context, src *client.Client, connec
 }
 
 // exportFiles writes one file, or one for each stream.
-func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, exporter func() *client.Exporter, s export.Selection, f *exportFlags) error {
+func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, exporter func() *client.Exporter,
+	s export.Selection, f *exportFlags) error {
 	if !f.eachStream() || f.to == "-" {
 		if err := f.increment(f.to); err != nil {
 			return err
@@ -331,7 +338,8 @@ func fileOf(stream string, names map[string]bool) string {
 }
 
 // exportFile writes one file of records, or the standard output.
-func (c recordCommands) exportFile(ctx context.Context, src *client.Client, exporter func() *client.Exporter, s export.Selection, flags *exportFlags, path string) error {
+func (c recordCommands) exportFile(ctx context.Context, src *client.Client, exporter func() *client.Exporter,
+	s export.Selection, flags *exportFlags, path string) error {
 	var f *recordFile
 	var err error
 	if path == "-" {

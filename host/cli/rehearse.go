@@ -15,7 +15,8 @@ import (
 )
 
 // rehearse reports whether a connector does the same again when it is stopped and resumed from its journal.
-func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Client, report *checkReport, q app.RunRequest, recorded store.RunID, answers *savedAnswers) error {
+func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Client, report *checkReport,
+	q app.RunRequest, recorded store.RunID, answers *savedAnswers) error {
 	r, err := to.Recording(ctx, recorded)
 	if errors.Is(err, store.ErrNotFound) {
 		report.add("replay", "warning", "not tried: a run of it is too large to be recorded")
@@ -41,7 +42,8 @@ func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Cli
 		c.code = exitConnector
 		report.add("replay", "failed", "%s", out.Differs)
 	case out.Bound != "":
-		report.add("replay", "ok", "stopped at %s and resumed: the same records; no run of it outlives its host %s", places, out.Bound)
+		report.add("replay", "ok", "stopped at %s and resumed: the same records; no run of it outlives its host %s", places,
+			out.Bound)
 	case out.Untried != "":
 		report.add("replay", "warning", "stopped at %s and resumed; %s", places, out.Untried)
 	case out.Places == 0:

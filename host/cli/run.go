@@ -79,7 +79,8 @@ go to --out, or to a --store that is named.`,
 	fl.BoolVar(&f.reset, "reset-state", false, "start afresh, without stored cursors")
 	fl.BoolVar(&f.noPersist, "no-persist-state", false, "hand over and commit no cursors")
 	fl.StringVar(&f.mode, "mode", "", "full_refresh or incremental (default: incremental where a state exists)")
-	fl.StringVar(&f.out, "out", "", "also write the records this run stores: those that are new, changed or deleted, `FILE.{jsonl,csv}`")
+	fl.StringVar(&f.out, "out", "",
+		"also write the records this run stores: those that are new, changed or deleted, `FILE.{jsonl,csv}`")
 	fl.StringVar(&f.timeline, "timeline", "", "write every timeline event as one JSON line to `FILE`")
 	fl.BoolVar(&f.trace, "trace", false, "record what the connector does in a browser, as a file to step through")
 	fl.StringVar(&f.record, "record", "", "keep what the connector asks for and gets in `FILE`, secrets scrubbed")
@@ -92,11 +93,13 @@ func (f *runFlags) addApprovals(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
 	fl.StringVar(&f.scope, "scope", "", "what to collect, `JSON|@FILE` (default: the manifest's streams)")
-	fl.BoolVar(&f.narrow, "narrow", false, "let records that are collected again lose stored fields that --scope leaves out")
+	fl.BoolVar(&f.narrow, "narrow", false,
+		"let records that are collected again lose stored fields that --scope leaves out")
 	f.bindings.add(cmd, func(f binding.Flag) (name, usage string) { return f.Name, f.Usage })
 	fl.StringArrayVar(&f.secretsTo, "secret-to", nil, "let a secret go to a server of yours, `NAME=ORIGIN`; repeatable")
 	fl.StringArrayVar(&f.plain, "plain", nil, "let the connector see the secret `NAME` itself; repeatable")
-	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories and sight of secrets must always be named)")
+	fl.BoolVar(&f.yes, "yes", false,
+		"grant what the manifest asks for without asking (directories and sight of secrets must always be named)")
 }
 
 // addGrants adds the flags that say what the runs of a connector get.
@@ -139,7 +142,8 @@ func (c runCommands) doRun(ctx context.Context, connector string, f *runFlags) e
 }
 
 // runWithClient starts a run on a host, and shows it until its end.
-func (c runCommands) runWithClient(ctx context.Context, to *client.Client, connector string, q app.RunRequest, t *recordingFiles, out *sinks, f *runFlags) (err error) {
+func (c runCommands) runWithClient(ctx context.Context, to *client.Client, connector string, q app.RunRequest,
+	t *recordingFiles, out *sinks, f *runFlags) (err error) {
 	if err := c.checkIsolation(ctx, to, f.require); err != nil {
 		return err
 	}
@@ -211,12 +215,15 @@ func (c runCommands) checkIsolation(ctx context.Context, to *client.Client, requ
 	if has.Level == "full" || has.Level == require {
 		return nil
 	}
-	return signatureError("isolation_unavailable", "the host isolates guests only "+orWord(abi.Clean(has.Level), "in part")+", and --require-isolation="+require+" was given; sluice doctor says what is missing")
+	return signatureError("isolation_unavailable",
+		"the host isolates guests only "+orWord(abi.Clean(has.Level), "in part")+", and --require-isolation="+require+
+			" was given; sluice doctor says what is missing")
 }
 
 // runConnector returns a connector as a run is given it: a file with its bytes, an installed one
 // as far as it is known.
-func (c *command) runConnector(ctx context.Context, to *client.Client, connector string, f *runFlags) (*app.Loaded, error) {
+func (c *command) runConnector(ctx context.Context, to *client.Client, connector string,
+	f *runFlags) (*app.Loaded, error) {
 	if !app.IsName(connector) {
 		l, _, err := c.load(ctx, connector, f.manifest, "")
 		return l, err
@@ -224,7 +231,9 @@ func (c *command) runConnector(ctx context.Context, to *client.Client, connector
 	if fi, err := os.Stat(connector); err == nil && fi.IsDir() {
 		if l, _, err := c.load(ctx, "./"+connector, f.manifest, ""); err == nil {
 			if _, err := connectorOf(ctx, to, connector); err == nil {
-				return nil, usagef("%s is an installed connector and a directory here; say ./%[1]s for the directory, or run it from elsewhere", connector)
+				return nil, usagef(
+					"%s is an installed connector and a directory here; say ./%[1]s for the directory, or run it from elsewhere",
+					connector)
 			}
 			return l, nil
 		}
@@ -232,7 +241,8 @@ func (c *command) runConnector(ctx context.Context, to *client.Client, connector
 	l, err := connectorOf(ctx, to, connector)
 	var no *run.Refusal
 	if errors.As(err, &no) && c.url == "" && strings.HasPrefix(no.Message, "no connector ") {
-		no.Message = "no connector " + abi.Clean(connector) + " is installed, and there is no file or directory of that name; sluice connectors lists what is installed"
+		no.Message = "no connector " + abi.Clean(connector) +
+			" is installed, and there is no file or directory of that name; sluice connectors lists what is installed"
 	}
 	if err != nil || f.manifest == "" {
 		return l, err
@@ -271,7 +281,8 @@ func (c *command) start(connector string, q app.RunRequest, t *recordingFiles, f
 		return client.NewRun{}, err
 	}
 	own.NotInteractive, own.Record, own.Replay = f.noInteractive || q.Owner == nil && c.ownHost, t.file != nil, t.text
-	own.TimeOuts = slices.ContainsFunc(f.answers, func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) })
+	own.TimeOuts = slices.ContainsFunc(f.answers,
+		func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) })
 	n := client.NewRun{WorkflowID: connector, Given: own}
 	if q.Connector.Wasm != nil {
 		n.WorkflowID = q.Connector.Manifest.Name()
@@ -342,7 +353,8 @@ type finishedRun struct {
 }
 
 // follow starts a run and shows it while it lasts.
-func (c runCommands) follow(ctx context.Context, to *client.Client, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finishedRun, error) {
+func (c runCommands) follow(ctx context.Context, to *client.Client, id store.ConnectionID, q app.RunRequest,
+	start client.NewRun, out *sinks) (*finishedRun, error) {
 	before, err := streamStats(ctx, to, id)
 	if err != nil {
 		return nil, err
@@ -358,7 +370,8 @@ func (c runCommands) follow(ctx context.Context, to *client.Client, id store.Con
 	if err != nil {
 		return nil, err
 	}
-	w := &runWatcher{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
+	w := &runWatcher{c: c.command, k: to, run: started.RunID, owner: q.Owner,
+		progress: newProgress(c.screen, q.Connector.Manifest), out: out}
 	result, err := w.follow(ctx)
 	if err != nil {
 		return nil, err
@@ -373,7 +386,8 @@ func (c runCommands) follow(ctx context.Context, to *client.Client, id store.Con
 		return nil, err
 	}
 	changed := compare(before, after)
-	return &finishedRun{result: result, changed: changed, logs: w.progress.logs}, out.finish(ctx, to, result, changed.since(result, q.Connector.Manifest))
+	return &finishedRun{result: result, changed: changed, logs: w.progress.logs},
+		out.finish(ctx, to, result, changed.since(result, q.Connector.Manifest))
 }
 
 // signatureBeside returns what is beside the file of a module, nil for nothing.
@@ -407,7 +421,8 @@ func (c *command) warn(l *app.Loaded) {
 // runRequest reads the flags that need no host.
 func (c *command) runRequest(f *runFlags) (app.RunRequest, error) {
 	q := app.RunRequest{
-		Connection: store.ConnectionID(f.connection), Mode: f.mode, Narrow: f.narrow, ResetState: f.reset, NoPersist: f.noPersist, Trace: f.trace,
+		Connection: store.ConnectionID(f.connection), Mode: f.mode, Narrow: f.narrow, ResetState: f.reset,
+		NoPersist: f.noPersist, Trace: f.trace,
 	}
 	for _, v := range []struct {
 		flag, value string
@@ -426,7 +441,8 @@ func (c *command) runRequest(f *runFlags) (app.RunRequest, error) {
 		*v.into = json.RawMessage(text)
 	}
 	if f.mode != "" && f.mode != abi.FullRefresh && f.mode != abi.Incremental {
-		return q, missingf("collection_mode_invalid", "--mode %s: want %s or %s", abi.Clean(f.mode), abi.FullRefresh, abi.Incremental)
+		return q, missingf("collection_mode_invalid", "--mode %s: want %s or %s", abi.Clean(f.mode),
+			abi.FullRefresh, abi.Incremental)
 	}
 	if f.reset && f.state != "" {
 		return q, usagef("--reset-state and --state contradict each other")
@@ -518,7 +534,8 @@ func checkDeclared(m *abi.Manifest, secrets map[string]string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		if !slices.Contains(known, name) {
-			return usagef("--secret %s: the connector asks for no secret of that name; it asks for: %s", abi.Clean(name), orNone(known))
+			return usagef("--secret %s: the connector asks for no secret of that name; it asks for: %s",
+				abi.Clean(name), orNone(known))
 		}
 	}
 	return nil

@@ -28,12 +28,14 @@ func (c scheduleCommands) schedule() *cobra.Command {
 		},
 	}
 	cmd.AddCommand(c.setSchedule(), c.showSchedule(), c.listSchedules(),
-		c.changeSchedule("pause", "Stop the ticks of a schedule", "A run that is going on is not touched.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
-			return k.PauseSchedule(ctx, id)
-		}),
-		c.changeSchedule("resume", "Let a paused schedule tick again", "Ticks that were missed are not made up for.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
-			return k.ResumeSchedule(ctx, id)
-		}),
+		c.changeSchedule("pause", "Stop the ticks of a schedule", "A run that is going on is not touched.",
+			func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
+				return k.PauseSchedule(ctx, id)
+			}),
+		c.changeSchedule("resume", "Let a paused schedule tick again", "Ticks that were missed are not made up for.",
+			func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
+				return k.ResumeSchedule(ctx, id)
+			}),
 		c.deleteSchedule(), c.scheduleHistory())
 	return cmd
 }
@@ -124,7 +126,8 @@ func wholeSeconds(text string) (int64, error) {
 }
 
 // withSchedule does something to the schedule of a connection.
-func (c scheduleCommands) withSchedule(ctx context.Context, connection string, do func(context.Context, *client.Client, store.ConnectionID) error) error {
+func (c scheduleCommands) withSchedule(ctx context.Context, connection string,
+	do func(context.Context, *client.Client, store.ConnectionID) error) error {
 	return c.withStoredData(ctx, func(src *client.Client) error {
 		conn, err := findConnection(ctx, src, connection)
 		if err != nil {
@@ -132,20 +135,24 @@ func (c scheduleCommands) withSchedule(ctx context.Context, connection string, d
 		}
 		err = do(ctx, src, store.ConnectionID(conn.ConnectionID))
 		if errors.Is(err, store.ErrNotFound) {
-			return usagef("connection %s has no schedule; sluice schedule set %s --every SPAN gives it one", conn.ConnectionID, conn.ConnectionID)
+			return usagef("connection %s has no schedule; sluice schedule set %s --every SPAN gives it one",
+				conn.ConnectionID, conn.ConnectionID)
 		}
 		return err
 	})
 }
 
 func (c scheduleCommands) showSchedule() *cobra.Command {
-	return c.changeSchedule("show", "Show the schedule of a connection", "Shows when it runs next, and what keeps it from it.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
-		return k.Schedule(ctx, id)
-	})
+	return c.changeSchedule("show", "Show the schedule of a connection",
+		"Shows when it runs next, and what keeps it from it.",
+		func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
+			return k.Schedule(ctx, id)
+		})
 }
 
 // changeSchedule returns a command that ends with the schedule as it then is.
-func (c scheduleCommands) changeSchedule(verb, short, long string, do func(context.Context, *client.Client, store.ConnectionID) (host.Schedule, error)) *cobra.Command {
+func (c scheduleCommands) changeSchedule(verb, short, long string,
+	do func(context.Context, *client.Client, store.ConnectionID) (host.Schedule, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " CONNECTION", Short: short, Long: long + " With --json: one object.",
 		Example: "  sluice schedule " + verb + " git",
@@ -301,12 +308,14 @@ func (c scheduleCommands) printHistory(h scheduleHistory) error {
 		if t.RecordsEmitted != nil {
 			records = fmt.Sprint(*t.RecordsEmitted)
 		}
-		rows = append(rows, []string{c.timeText(t.StartedAt), t.TriggerKind, t.Status, t.RunID, records, orWord(t.Error, orWord(t.TerminalReason, t.FailureReason))})
+		rows = append(rows, []string{c.timeText(t.StartedAt), t.TriggerKind, t.Status, t.RunID, records,
+			orWord(t.Error, orWord(t.TerminalReason, t.FailureReason))})
 	}
 	if err := c.table([]string{"at", "by", "status", "run", "records", "reason"}, rows); err != nil {
 		return err
 	}
 	s := h.Statistics
-	c.warnf("%s: %d succeeded, %d failed, %d cancelled; %s skipped", countOf(int(s.TotalRuns), "run"), s.Succeeded, s.Failed, s.Cancelled, countOf(int(s.Skipped), "tick"))
+	c.warnf("%s: %d succeeded, %d failed, %d cancelled; %s skipped", countOf(int(s.TotalRuns), "run"), s.Succeeded,
+		s.Failed, s.Cancelled, countOf(int(s.Skipped), "tick"))
 	return nil
 }

@@ -64,7 +64,9 @@ func TestProgressBlock(t *testing.T) {
 	var out strings.Builder
 	p := newProgress(newScreen(&out), &abi.Manifest{DisplayName: "Mail\x1b[31m box"})
 	for _, e := range []store.Event{
-		event("run.started", "", map[string]any{"scope_streams": []string{"messages", "tags"}, "collection_mode": "incremental", "isolation": map[string]any{"level": "full"}}),
+		event("run.started", "",
+			map[string]any{"scope_streams": []string{"messages", "tags"}, "collection_mode": "incremental",
+				"isolation": map[string]any{"level": "full"}}),
 		event("run.batch_ingested", "messages", map[string]any{"records_accepted": 1500, "records_permanently_rejected": 2}),
 		event("run.progress_reported", "messages", map[string]any{"message": "page\u202e 3", "count": 30, "total": 40}),
 		event("run.state_staged", "messages", map[string]any{}),

@@ -26,7 +26,8 @@ import (
 // TestScripts runs testdata/script. Modules are built once, compiled code is
 // shared by all scripts.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, scripts(t, "testdata/script", "host/cli/testdata/fixture", "host/cli/testdata/sealed", "host/cli/testdata/bearer", "host/cli/testdata/filer",
+	testscript.Run(t, scripts(t, "testdata/script", "host/cli/testdata/fixture", "host/cli/testdata/sealed",
+		"host/cli/testdata/bearer", "host/cli/testdata/filer",
 		"examples/git", "examples/stdio", "examples/feed", "examples/ical", "examples/ask"))
 }
 
@@ -65,9 +66,10 @@ func scripts(t *testing.T, dir string, connectors ...string) testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": exitCode, "hold": hold, "interrupt": interrupt, "ended": ended, "members": members, "lines": lines, "expand": expand,
-			"serve": serve, "up": up, "down": down, "answers": answers, "blocks": blocks, "same": same, "consent": consent, "auth": auth.command, "unseen": auth.unseen,
-			"traced": traced, "holds": holds, "spoil": spoil, "combine": combine,
+			"code": exitCode, "hold": hold, "interrupt": interrupt, "ended": ended, "members": members,
+			"lines": lines, "expand": expand, "serve": serve, "up": up, "down": down, "answers": answers, "blocks": blocks,
+			"same": same, "consent": consent, "auth": auth.command, "unseen": auth.unseen, "traced": traced, "holds": holds,
+			"spoil": spoil, "combine": combine,
 		},
 	}
 }
@@ -247,7 +249,8 @@ func hold(ts *testscript.TestScript, _ bool, args []string) {
 // up is "up ARG…": sluice serve on a free port, held once it answers. $URL and
 // $ADDRESS become its own.
 func up(ts *testscript.TestScript, _ bool, args []string) {
-	cmd := exec.Command(lookPath(ts, "sluice"), append([]string{"serve", "--quiet", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd := exec.Command(lookPath(ts, "sluice"),
+		append([]string{"serve", "--quiet", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Dir = ts.Getenv("WORK")
 	for _, name := range []string{"PATH", "HOME", "XDG_DATA_HOME", "SLUICE_CACHE", "SLUICE_STORE"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
@@ -419,7 +422,8 @@ func same(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	a, b := read(args[0]), read(args[1])
 	if len(a) == 0 || !slices.Equal(a, b) {
-		ts.Fatalf("%s and %s are not the same records:\n%s\n\n%s", args[0], args[1], strings.Join(a, "\n"), strings.Join(b, "\n"))
+		ts.Fatalf("%s and %s are not the same records:\n%s\n\n%s", args[0], args[1], strings.Join(a, "\n"),
+			strings.Join(b, "\n"))
 	}
 }
 

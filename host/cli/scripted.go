@@ -39,7 +39,8 @@ func parseAnswers(args []string) ([]scriptedAnswer, error) {
 	for _, a := range args {
 		kind, value, ok := strings.Cut(a, "=")
 		if !ok || !slices.Contains(abi.InteractionKinds, kind) {
-			return nil, usagef("--answer %s: want KIND=VALUE with KIND one of %s", abi.Cut(a, 40), strings.Join(abi.InteractionKinds, ", "))
+			return nil, usagef("--answer %s: want KIND=VALUE with KIND one of %s", abi.Cut(a, 40),
+				strings.Join(abi.InteractionKinds, ", "))
 		}
 		value, err := valueOrFile("--answer "+kind, value)
 		if err != nil {
@@ -59,7 +60,8 @@ func (s scriptedAnswer) check() error {
 	switch {
 	case s.value == abi.AnswerCancelled, s.value == abi.AnswerTimeout:
 		return nil
-	case s.kind == abi.KindApproval && s.value != abi.DecisionAccept && s.value != abi.DecisionReject && !isDecision(s.value):
+	case s.kind == abi.KindApproval && s.value != abi.DecisionAccept && s.value != abi.DecisionReject &&
+		!isDecision(s.value):
 		return usagef(`--answer approval=%s: want accept, reject, cancelled, timeout, or an object such as {"action":"refine","comment":"shorter"}`, abi.Cut(s.value, 20))
 	case s.kind == abi.KindManualAction && s.value != "done":
 		return usagef("--answer manual_action=%s: want done, cancelled or timeout", abi.Cut(s.value, 20))

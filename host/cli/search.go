@@ -54,7 +54,8 @@ func (c searchCommand) print(found host.SearchResult) error {
 		for _, s := range h.Snippets {
 			text = append(text, s.Field+": "+highlight(s))
 		}
-		rows = append(rows, []string{h.ConnectionID + "." + h.Stream, h.Key, c.timeText(h.IngestedAt), strings.Join(text, " · ")})
+		rows = append(rows, []string{h.ConnectionID + "." + h.Stream, h.Key, c.timeText(h.IngestedAt),
+			strings.Join(text, " · ")})
 	}
 	if found.More {
 		defer c.warnf("There are more; --limit takes up to 100.")

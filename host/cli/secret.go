@@ -281,7 +281,8 @@ func (s localSecrets) list(_ context.Context, of []string) ([]secretLine, error)
 		if e.Connection == vault.Host || len(of) > 0 && e.Connection != of[0] {
 			continue
 		}
-		lines = append(lines, secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set), app.IsAuthorization(s.Vault, e), e.Set})
+		lines = append(lines, secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set),
+			app.IsAuthorization(s.Vault, e), e.Set})
 	}
 	return lines, err
 }

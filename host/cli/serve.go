@@ -63,7 +63,8 @@ it. docs/operating.md has them all.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "read settings from `FILE`")
-	fl.StringArrayVar(&f.server.Listen, "listen", nil, "address to listen on, `HOST:PORT` (default "+web.DefaultListen+"); repeatable")
+	fl.StringArrayVar(&f.server.Listen, "listen", nil, "address to listen on, `HOST:PORT` (default "+
+		web.DefaultListen+"); repeatable")
 	fl.BoolVar(&f.server.Expose, "expose", false, "allow addresses that are not loopback")
 	fl.StringVar(&f.server.Cert, "tls-cert", "", "certificate in a PEM `FILE`")
 	fl.StringVar(&f.server.Key, "tls-key", "", "its key in a PEM `FILE`")
@@ -99,7 +100,8 @@ func (c serveCommands) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.O
 		"tls-cert": func() { s.Cert = f.server.Cert }, "tls-key": func() { s.Key = f.server.Key },
 		"proxy": func() { s.Proxies = f.server.Proxies }, "public-url": func() { s.PublicURL = f.server.PublicURL },
 		"host": func() { s.Hosts = f.server.Hosts }, "metrics-open": func() { s.MetricsOpen = f.server.MetricsOpen },
-		"webhook-loopback": func() { o.WebhookLoopback = f.loopback }, "allow-network-fs": func() { o.Host.AllowNetworkFS = f.networkFS },
+		"webhook-loopback":  func() { o.WebhookLoopback = f.loopback },
+		"allow-network-fs":  func() { o.Host.AllowNetworkFS = f.networkFS },
 		"require-isolation": func() { o.Host.Require = f.require }, "quiet": func() { file.Quiet = f.quiet },
 		"label": func() { o.Host.Labels = f.labels },
 	} {
@@ -160,13 +162,17 @@ func (c *command) explainServeError(err error) error {
 	case errors.As(err, &options):
 		return usage{err}
 	case errors.Is(err, syscall.EADDRINUSE):
-		return &addressError{fmt.Errorf("%w: another program listens there, perhaps another sluice; stop it, or name another address with --listen 127.0.0.1:PORT", err)}
+		return &addressError{fmt.Errorf(
+			"%w: another program listens there, perhaps another sluice; stop it, or name another address with --listen 127.0.0.1:PORT", err)}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return &addressError{fmt.Errorf("%w: this machine does not have that address; name one of its own with --listen", err)}
+		return &addressError{fmt.Errorf("%w: this machine does not have that address; name one of its own with --listen",
+			err)}
 	case errors.Is(err, syscall.EINVAL) && len(filepath.Join(dir, daemon.SocketName)) > maxSocket:
-		return &addressError{fmt.Errorf("%w: the path of the data directory is too long for a socket; name a shorter one with --store badger:DIR", err)}
+		return &addressError{fmt.Errorf(
+			"%w: the path of the data directory is too long for a socket; name a shorter one with --store badger:DIR", err)}
 	case errors.Is(err, fs.ErrPermission):
-		return &addressError{fmt.Errorf("%w: this user may not; a port below 1024 needs a permission of its own, see docs/operating.md", err)}
+		return &addressError{fmt.Errorf(
+			"%w: this user may not; a port below 1024 needs a permission of its own, see docs/operating.md", err)}
 	}
 	return err
 }
@@ -180,7 +186,8 @@ func (c serveCommands) printAddresses(ctx context.Context, d *daemon.Daemon) err
 	if c.json {
 		return printJSON(c.out, login)
 	}
-	fmt.Fprintf(c.out, "Your dashboard, for the next %d minutes and once:\n\n  %s\n", int(time.Until(login.ExpiresAt).Round(time.Minute).Minutes()), login.URL)
+	fmt.Fprintf(c.out, "Your dashboard, for the next %d minutes and once:\n\n  %s\n",
+		int(time.Until(login.ExpiresAt).Round(time.Minute).Minutes()), login.URL)
 	if login.PlainURL != "" {
 		fmt.Fprintf(c.out, "  %s   (if the first does not open)\n", login.PlainURL)
 	}

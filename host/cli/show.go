@@ -33,7 +33,8 @@ queries, headers and bodies; with --json one object per line.`,
 		Example: "  sluice show last\n  sluice show run_01J9ZK --json\n  sluice show last --requests",
 		Args:    args(1, 1, "one run"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doShow(cmd.Context(), src, a[0], requests) })
+			return c.withStoredData(cmd.Context(),
+				func(src *client.Client) error { return c.doShow(cmd.Context(), src, a[0], requests) })
 		},
 	}
 	cmd.Flags().BoolVar(&requests, "requests", false, "show the requests that it made")
@@ -72,7 +73,8 @@ func (c showCommands) doShow(ctx context.Context, src *client.Client, arg string
 		return fmt.Errorf("read result of %s: %w", l.ID, err)
 	}
 	s := c.screenOut()
-	s.line(string(l.ID) + " of " + string(l.ConnectionID) + ", started " + c.timeText(timeOf(l.StartedAt)) + ", " + l.TriggerKind)
+	s.line(string(l.ID) + " of " + string(l.ConnectionID) + ", started " + c.timeText(timeOf(l.StartedAt)) +
+		", " + l.TriggerKind)
 	if err := c.printResult(&finishedRun{result: &result}); err != nil {
 		return err
 	}
@@ -118,19 +120,22 @@ func (c showCommands) printRequests(ctx context.Context, src *client.Client, of 
 		c.warnf("No request of %s is logged; the log keeps the newest 128 MiB.", of.RunID)
 		return nil
 	}
-	if err := c.table([]string{"at", "method", "origin", "path", "status", "sent", "received", "took", "family"}, rows); err != nil {
+	if err := c.table([]string{"at", "method", "origin", "path", "status", "sent", "received", "took", "family"},
+		rows); err != nil {
 		return err
 	}
 	for _, origin := range slices.SortedFunc(maps.Keys(servers), cmp.Compare[string]) {
 		t := servers[origin]
-		c.warnf("%s: %s, %d refused or failed, %d bytes sent, %d received", origin, countOf(t.requests, "request"), t.refused, t.sent, t.received)
+		c.warnf("%s: %s, %d refused or failed, %d bytes sent, %d received", origin, countOf(t.requests, "request"),
+			t.refused, t.sent, t.received)
 	}
 	return nil
 }
 
 // requestOf returns a request of a run as the log has it.
 func requestOf(of timeline.Snapshot, q host.Request) audit.Request {
-	return audit.Request{At: audit.Time{Time: q.At}, Run: string(of.RunID), Connection: string(of.Sluice.ConnectionID), Method: q.Method, Origin: q.Origin, Path: q.Path,
+	return audit.Request{At: audit.Time{Time: q.At}, Run: string(of.RunID), Connection: string(of.Sluice.ConnectionID),
+		Method: q.Method, Origin: q.Origin, Path: q.Path,
 		Status: q.Status, Refused: q.Refused, Sent: q.Sent, Received: q.Received, Millis: q.DurationMS, Family: q.Family}
 }
 
@@ -148,5 +153,6 @@ func requestRow(c *command, r audit.Request) []string {
 	if status == "" {
 		status = fmt.Sprint(r.Status)
 	}
-	return []string{c.timeText(r.At.Time), r.Method, r.Origin, r.Path, status, fmt.Sprint(r.Sent), fmt.Sprint(r.Received), fmt.Sprintf("%d ms", r.Millis), r.Family}
+	return []string{c.timeText(r.At.Time), r.Method, r.Origin, r.Path, status, fmt.Sprint(r.Sent), fmt.Sprint(r.Received),
+		fmt.Sprintf("%d ms", r.Millis), r.Family}
 }

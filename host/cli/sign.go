@@ -56,7 +56,8 @@ name, and a lost one cannot be had again.`,
 	cmd.Flags().StringVar(&f.key, "key", "", "your private key is in `FILE`")
 	cmd.Flags().StringVar(&f.newKey, "new-key", "", "make a private key in `FILE`, and FILE.pub")
 	cmd.Flags().StringVar(&f.password, "password-file", "", "read the key's password from `FILE`, - for standard input")
-	cmd.Flags().BoolVar(&f.unencrypted, "unencrypted", false, "with --new-key: no password; whoever reads the file has the key")
+	cmd.Flags().BoolVar(&f.unencrypted, "unencrypted", false,
+		"with --new-key: no password; whoever reads the file has the key")
 	return cmd
 }
 
@@ -86,9 +87,11 @@ func (c signCommands) makeKey(ctx context.Context, f signFlags) error {
 	}
 	public := f.newKey + signature.PublicSuffix
 	if c.json {
-		return printJSON(c.out, map[string]string{"private_key_file": f.newKey, "public_key_file": public, "key_id": k.Public().ID(), "public_key": k.Public().String()})
+		return printJSON(c.out, map[string]string{"private_key_file": f.newKey, "public_key_file": public,
+			"key_id": k.Public().ID(), "public_key": k.Public().String()})
 	}
-	c.warnf("Made key %s: %s is private, back it up; announce what is in %s where people find you.", k.Public().ID(), f.newKey, public)
+	c.warnf("Made key %s: %s is private, back it up; announce what is in %s where people find you.",
+		k.Public().ID(), f.newKey, public)
 	return nil
 }
 
@@ -164,9 +167,11 @@ func (c signCommands) doSign(ctx context.Context, path string, f signFlags) erro
 		return usagef("write signature: %w", err)
 	}
 	if c.json {
-		return printJSON(c.out, verification{lineOfClaims(l.Claims()), to, "signed", store.Signer{KeyID: k.Public().ID(), Key: k.Public().String()}})
+		return printJSON(c.out, verification{lineOfClaims(l.Claims()), to, "signed",
+			store.Signer{KeyID: k.Public().ID(), Key: k.Public().String()}})
 	}
-	c.warnf("Signed %s %s with key %s: give out %s with it.", l.Connector.Name, abi.Clean(l.Connector.Version), k.Public().ID(), to)
+	c.warnf("Signed %s %s with key %s: give out %s with it.", l.Connector.Name, abi.Clean(l.Connector.Version),
+		k.Public().ID(), to)
 	return nil
 }
 

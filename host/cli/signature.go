@@ -24,7 +24,8 @@ func (s signatureLine) text() string {
 	case "verified":
 		return "Signed with key " + s.Signer.KeyID + ", as checked when it was installed."
 	case "carried":
-		return "Signed with key " + s.Signer.KeyID + "; whose it is, the signature cannot say: sluice verify compares it with a key you have."
+		return "Signed with key " + s.Signer.KeyID +
+			"; whose it is, the signature cannot say: sluice verify compares it with a key you have."
 	case "unchecked":
 		return "Signed with key " + s.Signer.KeyID + ", which is not at hand: sluice verify --key FILE checks it."
 	case "invalid":

@@ -35,7 +35,8 @@ func (c stateCommands) state() *cobra.Command {
 		Example: "  sluice state show git --json",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.showState(cmd.Context(), src, a[0]) })
+			return c.withStoredData(cmd.Context(),
+				func(src *client.Client) error { return c.showState(cmd.Context(), src, a[0]) })
 		},
 	}, &cobra.Command{
 		Use: "reset CONNECTION [STREAM]", Short: "Forget cursors, so that the next run starts afresh",

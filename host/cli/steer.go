@@ -77,7 +77,8 @@ type steerResult struct {
 }
 
 // steer calls do with a run of the running host and prints its status.
-func (c steerCommands) steer(ctx context.Context, arg string, do func(context.Context, *client.Client, store.RunID) (string, error)) error {
+func (c steerCommands) steer(ctx context.Context, arg string,
+	do func(context.Context, *client.Client, store.RunID) (string, error)) error {
 	k, err := c.requireHost(ctx)
 	if err != nil {
 		return err

@@ -102,7 +102,8 @@ type copyScreen struct {
 }
 
 var stages = map[store.CopyStage]string{
-	store.CopySurvey: "Verifying the source.", store.CopyItems: "Copying.", store.CopyVerify: "Verifying the copy.", store.CopyCompare: "Comparing the two.",
+	store.CopySurvey: "Verifying the source.", store.CopyItems: "Copying.", store.CopyVerify: "Verifying the copy.",
+	store.CopyCompare: "Comparing the two.",
 }
 
 func (p *copyScreen) update(c store.CopyProgress) {

@@ -33,7 +33,8 @@ func (x selectedStream) Records(ctx context.Context, q store.RecordQuery) (store
 
 // wantedOf returns a selected stream as a destination is fed with it.
 func wantedOf(s export.Selection, stream store.Stream) destination.Wanted {
-	w := destination.Wanted{StreamID: destination.StreamID{Connection: s.Connection, Stream: stream}, Mode: destination.Current, Last: ^uint64(0)}
+	w := destination.Wanted{StreamID: destination.StreamID{Connection: s.Connection, Stream: stream},
+		Mode: destination.Current, Last: ^uint64(0)}
 	if s.Deleted {
 		w.Mode = destination.CurrentDeleted
 	}
@@ -70,14 +71,16 @@ func (f *recordFile) writeParquet(ctx context.Context, s export.Selection) (err 
 // writeSQLite writes a database with a table for each selected stream. It is not behind
 // the buffer.
 func (f *recordFile) writeSQLite(ctx context.Context, s export.Selection) (err error) {
-	sink, err := sqlite.Open(ctx, f.file.Name(), destination.Owner{Host: "export", Destination: "export"}, sqlite.Options{Volatile: true, Alone: true})
+	sink, err := sqlite.Open(ctx, f.file.Name(), destination.Owner{Host: "export", Destination: "export"},
+		sqlite.Options{Volatile: true, Alone: true})
 	if err != nil {
 		return err
 	}
 	from := f.exporter()
 	defer from.Close()
 	for _, st := range s.Streams {
-		if err = destination.Bring(ctx, selectedStream{from, s, st.After}, sink, f.wanted(s, st.Stream), nil, func(rows int) { f.records += int64(rows) }); err != nil {
+		if err = destination.Bring(ctx, selectedStream{from, s, st.After}, sink, f.wanted(s, st.Stream), nil,
+			func(rows int) { f.records += int64(rows) }); err != nil {
 			break
 		}
 	}

@@ -178,7 +178,8 @@ func (t terminal) field(f run.Field) (json.RawMessage, bool) {
 // typedValue gives a value the JSON type its field asks for.
 func typedValue(typ, text string) json.RawMessage {
 	if typ == "number" || typ == "integer" || typ == "boolean" {
-		if v, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err == nil && (v.Is(strictjson.KindNumber) || v.Is(strictjson.KindBool)) {
+		if v, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err == nil &&
+			(v.Is(strictjson.KindNumber) || v.Is(strictjson.KindBool)) {
 			return slices.Clone(v.Raw)
 		}
 	}

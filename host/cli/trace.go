@@ -26,7 +26,8 @@ the account.`,
 		Example: "  sluice trace last\n  sluice trace run_01J9ZK --to trace.zip",
 		Args:    args(1, 1, "one run"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doTrace(cmd.Context(), src, a[0], to) })
+			return c.withStoredData(cmd.Context(),
+				func(src *client.Client) error { return c.doTrace(cmd.Context(), src, a[0], to) })
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE`; browser-trace-RUN.zip without")

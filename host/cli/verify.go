@@ -85,14 +85,17 @@ func (c signCommands) doVerify(ctx context.Context, path, file, keyFile string) 
 		return &run.Refusal{Code: app.CodeSignatureInvalid, Message: file + ": " + err.Error(), Err: err}
 	}
 	if c.json {
-		return printJSON(c.out, verification{lineOfClaims(l.Claims()), file, from, store.Signer{KeyID: key.ID(), Key: key.String()}})
+		return printJSON(c.out, verification{lineOfClaims(l.Claims()), file, from,
+			store.Signer{KeyID: key.ID(), Key: key.String()}})
 	}
-	c.screenOut().line(abi.Clean(l.Connector.Name + " " + l.Connector.Version + " is signed with the " + from + " key " + key.ID() + "  (" + string(l.Connector.ID) + ", " + string(l.Connector.Digest) + ")"))
+	c.screenOut().line(abi.Clean(l.Connector.Name + " " + l.Connector.Version + " is signed with the " + from + " key " +
+		key.ID() + "  (" + string(l.Connector.ID) + ", " + string(l.Connector.Digest) + ")"))
 	return nil
 }
 
 // pinnedKey finds the key to compare with on a host, if anything is stored there.
-func (c signCommands) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
+func (c signCommands) pinnedKey(ctx context.Context, l *app.Loaded,
+	s *signature.Signature) (key signature.PublicKey, err error) {
 	if c.url != "" || c.requireData() == nil {
 		var pins []host.Pin
 		err := c.withStoredData(ctx, func(src *client.Client) error {
@@ -108,8 +111,9 @@ func (c signCommands) pinnedKey(ctx context.Context, l *app.Loaded, s *signature
 			}
 		}
 	}
-	return key, signatureError(app.CodeSignatureRequired, "the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
-		" to compare it with; name the publisher's with --key FILE")
+	return key, signatureError(app.CodeSignatureRequired,
+		"the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
+			" to compare it with; name the publisher's with --key FILE")
 }
 
 func signatureError(code, message string) error { return &run.Refusal{Code: code, Message: message} }

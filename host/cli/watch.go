@@ -120,7 +120,8 @@ func (w *runWatcher) frame(ctx context.Context, f client.Frame) error {
 		InteractionID string       `json:"interaction_id"`
 	}
 	_ = json.Unmarshal(d.Payload, &x) // an event without them
-	e := store.Event{ID: d.EventID, Type: string(d.Type), Sequence: d.Sequence, RunID: d.RunID, Stream: x.Stream, InteractionID: x.InteractionID, Data: d.Payload}
+	e := store.Event{ID: d.EventID, Type: string(d.Type), Sequence: d.Sequence, RunID: d.RunID, Stream: x.Stream,
+		InteractionID: x.InteractionID, Data: d.Payload}
 	w.progress.event(e)
 	if w.onEvent != nil {
 		w.onEvent(e)
@@ -179,7 +180,8 @@ func (w *runWatcher) show(ctx context.Context, payload json.RawMessage) {
 		}
 		live := run.LiveAssistance{ID: x.ID, Message: a.Raw.Message}
 		for _, l := range a.Raw.Attachments {
-			live.Attachments = append(live.Attachments, abi.Attachment{Kind: l.Kind, Label: l.Label, URL: l.URL, Payload: l.Payload})
+			live.Attachments = append(live.Attachments,
+				abi.Attachment{Kind: l.Kind, Label: l.Label, URL: l.URL, Payload: l.Payload})
 		}
 		desk.AssistanceOpened(w.run, live)
 	})

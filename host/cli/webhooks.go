@@ -47,7 +47,8 @@ wrong. They are made on the page Settings or over the API; docs/operating.md say
 	return cmd
 }
 
-func (c webhookCommands) webhookCommand(use string, n int, short, long, example string, do func(context.Context, *client.Client, []string) error) *cobra.Command {
+func (c webhookCommands) webhookCommand(use string, n int, short, long, example string,
+	do func(context.Context, *client.Client, []string) error) *cobra.Command {
 	want := "no arguments"
 	if words := strings.Fields(use)[1:]; len(words) > 0 {
 		want = strings.Join(words, " and ")
@@ -94,7 +95,8 @@ func (c webhookCommands) listDeliveries(ctx context.Context, k *client.Client, a
 	var rows [][]string
 	for _, d := range all {
 		rows = append(rows, []string{
-			d.ID, c.timeText(timeOf(d.At)), d.Cause, d.Type, strconv.Itoa(d.Number), deliveryOutcome(d), fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID),
+			d.ID, c.timeText(timeOf(d.At)), d.Cause, d.Type, strconv.Itoa(d.Number), deliveryOutcome(d),
+			fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID),
 		})
 	}
 	return c.table([]string{"delivery", "at", "cause", "type", "attempt", "outcome", "took", "run", "event"}, rows)
@@ -145,7 +147,8 @@ func (c webhookCommands) rotateWebhook(ctx context.Context, k *client.Client, a 
 	if c.json {
 		return printJSON(c.out, r)
 	}
-	c.warnf("Until %s deliveries are signed with the old secret too. Keep the new one: it is not shown again.", c.timeText(timeOf(r.PreviousUntil)))
+	c.warnf("Until %s deliveries are signed with the old secret too. Keep the new one: it is not shown again.",
+		c.timeText(timeOf(r.PreviousUntil)))
 	_, err = fmt.Fprintf(c.out, "%s\n", r.Secret)
 	return err
 }

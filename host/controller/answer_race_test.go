@@ -58,7 +58,8 @@ func TestAnswerOrCancel(t *testing.T) {
 					resolved()
 				}
 				data := map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}
-				answers[i] = code(desk.Answer(t.Context(), host.Answer{RunID: rec.ID, InteractionID: "login", Status: "success", Data: data, By: "key:k"}))
+				answers[i] = code(desk.Answer(t.Context(),
+					host.Answer{RunID: rec.ID, InteractionID: "login", Status: "success", Data: data, By: "key:k"}))
 			})
 		}
 		all.Go(func() {

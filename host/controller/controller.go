@@ -108,7 +108,8 @@ func New(st Store, o Options) *Controller {
 		o.Count = func(Event) {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Controller{options: o, store: st, slots: newSlots(o.Runs), stop: stop, active: map[store.RunID]*entry{}, byRequester: map[string]int{},
+	c := &Controller{options: o, store: st, slots: newSlots(o.Runs), stop: stop, active: map[store.RunID]*entry{},
+		byRequester:        map[string]int{},
 		endedWithoutResult: make(chan struct{}, 1), drained: make(chan struct{})}
 	c.background.Go(func() { c.reconcile(ctx) })
 	c.background.Go(func() { c.freeMemory(ctx) })
@@ -137,7 +138,8 @@ type entry struct {
 }
 
 // Start is StartFor for a run that the host starts by itself.
-func (c *Controller) Start(ctx context.Context, prepare func(context.Context, run.Slots) (Job, error)) (store.Run, error) {
+func (c *Controller) Start(ctx context.Context,
+	prepare func(context.Context, run.Slots) (Job, error)) (store.Run, error) {
 	return c.StartFor(ctx, "", prepare)
 }
 
@@ -145,7 +147,8 @@ func (c *Controller) Start(ctx context.Context, prepare func(context.Context, ru
 // without waiting for the guest. prepare gets the slot in which the run executes. The error is prepare's,
 // Accept's, or a *run.Refusal: unavailable while the host stops, rate_limited above the limit of accepted runs
 // or above the share of one key.
-func (c *Controller) StartFor(ctx context.Context, by string, prepare func(context.Context, run.Slots) (Job, error)) (rec store.Run, err error) {
+func (c *Controller) StartFor(ctx context.Context, by string,
+	prepare func(context.Context, run.Slots) (Job, error)) (rec store.Run, err error) {
 	if err := c.admit(ctx, by); err != nil {
 		c.options.Count(Refused)
 		return store.Run{}, err
@@ -232,11 +235,13 @@ func (c *Controller) checkLimits(by string) (longest *entry, err error) {
 	_, _, away := c.slots.count()
 	switch going := c.admitted - away; {
 	case strings.HasPrefix(by, "key:") && c.byRequester[by] >= c.options.Share:
-		return nil, errLimit("key", c.options.Share, "%d runs of this key are active, which is its share of this host", c.byRequester[by])
+		return nil, errLimit("key", c.options.Share, "%d runs of this key are active, which is its share of this host",
+			c.byRequester[by])
 	case going >= limit:
 		return nil, errLimit("global", limit, "%d runs are under way, which is the limit of this host", going)
 	case c.admitted >= most:
-		return c.longestWaiting(), errLimit("global", most, "%d runs are active or wait, which is the limit of this host", c.admitted)
+		return c.longestWaiting(),
+			errLimit("global", most, "%d runs are active or wait, which is the limit of this host", c.admitted)
 	}
 	return nil, nil
 }
@@ -349,5 +354,6 @@ func (c *Controller) Stats() Stats {
 	running, queued, away := c.slots.count()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Accepted: c.admitted, Running: running, Queued: queued, Standing: away, Runs: c.options.Runs, Limit: c.options.Accepted}
+	return Stats{Accepted: c.admitted, Running: running, Queued: queued, Standing: away, Runs: c.options.Runs,
+		Limit: c.options.Accepted}
 }

@@ -239,15 +239,20 @@ func TestPanic(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	var c *controller.Controller
 	ready := make(chan struct{})
-	c = controller.New(s.store, controller.Options{Runs: 1, Every: time.Hour, Reconcile: func(ctx context.Context, live func(store.RunID) bool) error {
-		<-ready
-		err := run.CloseLost(ctx, s.store, "host_test", "boot_test", func(l store.Lease) bool { return !live(l.RunID) }, nil)
-		closed <- struct{}{}
-		return err
-	}})
+	c = controller.New(s.store,
+		controller.Options{Runs: 1, Every: time.Hour,
+			Reconcile: func(ctx context.Context, live func(store.RunID) bool) error {
+				<-ready
+				err := run.CloseLost(ctx, s.store, "host_test", "boot_test",
+					func(l store.Lease) bool { return !live(l.RunID) }, nil)
+				closed <- struct{}{}
+				return err
+			}})
 	close(ready)
 	g := newGuest(nil)
-	rec, err := c.Start(t.Context(), s.jobOf("c0", func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return panicking{g}, nil, nil }, g))
+	rec, err := c.Start(t.Context(),
+		s.jobOf("c0", func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return panicking{g}, nil, nil },
+			g))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +283,8 @@ func TestShutdown(t *testing.T) {
 		st := memoryStore(t)
 		s := newStage(t, st)
 		c := controller.New(st, controller.Options{Grace: 30 * time.Second})
-		quick, slow, parked := newGuest(make(chan struct{}), done), newGuest(make(chan struct{}), done), newGuest(nil, asks, done)
+		quick, slow, parked := newGuest(make(chan struct{}), done), newGuest(make(chan struct{}), done),
+			newGuest(nil, asks, done)
 		ids := []store.RunID{s.start(c, quick).ID, s.start(c, slow).ID, s.start(c, parked).ID}
 		synctest.Wait()
 		began := time.Now()
@@ -342,7 +348,9 @@ func TestManyParked(t *testing.T) {
 	var all sync.WaitGroup
 	for _, id := range ids {
 		all.Go(func() {
-			err := desk.Answer(t.Context(), host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}, By: "key:k"})
+			err := desk.Answer(t.Context(),
+				host.Answer{RunID: id, InteractionID: "login", Status: "success",
+					Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}, By: "key:k"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -358,7 +366,8 @@ func TestManyParked(t *testing.T) {
 		desk.Forget(id)
 	}
 	c.Shutdown(t.Context())
-	if err := desk.Answer(t.Context(), host.Answer{RunID: ids[0], InteractionID: "login", Status: "success"}); code(err) != "no_pending_interaction" {
+	if err := desk.Answer(t.Context(),
+		host.Answer{RunID: ids[0], InteractionID: "login", Status: "success"}); code(err) != "no_pending_interaction" {
 		t.Error(err)
 	}
 }

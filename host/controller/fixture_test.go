@@ -34,8 +34,9 @@ type guest struct {
 
 func newGuest(gate chan struct{}, script ...sandbox.Inbound) *guest {
 	script = append([]sandbox.Inbound{{Call: abi.CallStart}}, script...)
-	return &guest{script: script, gate: gate, reached: make(chan struct{}), calls: make(chan sandbox.Inbound), replies: make(chan struct{}, 1),
-		killed: make(chan struct{}), exit: sandbox.Exit{Kind: sandbox.ExitExited}}
+	return &guest{script: script, gate: gate, reached: make(chan struct{}), calls: make(chan sandbox.Inbound),
+		replies: make(chan struct{}, 1),
+		killed:  make(chan struct{}), exit: sandbox.Exit{Kind: sandbox.ExitExited}}
 }
 
 func say(c abi.Call, message string) sandbox.Inbound {
@@ -145,10 +146,12 @@ func (nobody) Ask(ctx context.Context, _ run.Question) (host.Answer, error) {
 func (s *stage) job(g *guest) func(context.Context, run.Slots) (controller.Job, error) {
 	s.made++
 	connection := store.ConnectionID("c" + strconv.Itoa(s.made))
-	return s.jobOf(connection, func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return g, nil, nil }, g)
+	return s.jobOf(connection,
+		func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return g, nil, nil }, g)
 }
 
-func (s *stage) jobOf(connection store.ConnectionID, launch func(context.Context, run.Launch) (run.Guest, binding.Binding, error), g *guest,
+func (s *stage) jobOf(connection store.ConnectionID,
+	launch func(context.Context, run.Launch) (run.Guest, binding.Binding, error), g *guest,
 ) func(context.Context, run.Slots) (controller.Job, error) {
 	s.t.Helper()
 	m, err := abi.ReadManifest([]byte(manifest))
@@ -172,7 +175,8 @@ func (s *stage) jobOf(connection store.ConnectionID, launch func(context.Context
 		if owner == nil {
 			owner = nobody{}
 		}
-		r := run.New(plan, run.Deps{Store: s.store, Owner: owner, HostID: "host_test", BootEpoch: "boot_test", Launch: launch, Slots: slots})
+		r := run.New(plan, run.Deps{Store: s.store, Owner: owner, HostID: "host_test", BootEpoch: "boot_test",
+			Launch: launch, Slots: slots})
 		return controller.Job{Run: r, Ended: func(got *run.Result) { s.ended <- got }, Abandon: g.Kill}, nil
 	}
 }

@@ -62,7 +62,8 @@ func (c *Controller) ended(ctx context.Context, id store.RunID) (store.Run, erro
 	case err != nil:
 		return rec, fmt.Errorf("load run %s: %w", id, err)
 	case rec.Status == "active":
-		return rec, &run.Refusal{Code: "unavailable", Message: "the run was cut off and is about to be closed; ask again in a moment"}
+		return rec, &run.Refusal{Code: "unavailable",
+			Message: "the run was cut off and is about to be closed; ask again in a moment"}
 	}
 	return rec, nil
 }

@@ -94,7 +94,8 @@ func Open(ctx context.Context, o Options) (d *Daemon, err error) {
 	if d.Host, err = app.Open(ctx, o.Host); err != nil {
 		return d, err
 	}
-	if d.spans, err = telemetry.OpenSpans(ctx, telemetry.TraceOptions{Version: version.Version, HostID: d.Host.ID}); err != nil {
+	if d.spans, err = telemetry.OpenSpans(ctx,
+		telemetry.TraceOptions{Version: version.Version, HostID: d.Host.ID}); err != nil {
 		return d, fmt.Errorf("open traces: %w", err)
 	}
 	o.Service.Store = telemetry.Measure(d.Host.Store, metrics)
@@ -194,7 +195,8 @@ func (d *Daemon) webhooks(o Options, version string, m *telemetry.Metrics) webho
 		alive = members.Alive
 	}
 	return webhook.Options{
-		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Idle: o.Alone || members != nil, Alive: alive, Changed: d.webhooksChanged, Version: version, Log: o.Host.Log, Observed: m.Delivery,
+		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Idle: o.Alone ||
+			members != nil, Alive: alive, Changed: d.webhooksChanged, Version: version, Log: o.Host.Log, Observed: m.Delivery,
 		Forbidden: func(a netip.Addr) string {
 			if addresses.Public(a) {
 				return ""
@@ -202,7 +204,8 @@ func (d *Daemon) webhooks(o Options, version string, m *telemetry.Metrics) webho
 			return "it is not a public address"
 		},
 		Disabled: func(ctx context.Context, id, because string) {
-			if err := d.Service.Audit(host.As(ctx, host.Principal{ID: "host"}), "webhook.disabled", id, "done", map[string]string{"code": because}); err != nil {
+			if err := d.Service.Audit(host.As(ctx, host.Principal{ID: "host"}), "webhook.disabled", id, "done",
+				map[string]string{"code": because}); err != nil {
 				d.log.Error("audit_failed", "error", err)
 			}
 		},
@@ -226,7 +229,8 @@ func (d *Daemon) denied() func(host.Principal, string) {
 		if each.Take(who.ID+" "+scope) != nil {
 			return
 		}
-		if err := d.Service.Audit(host.As(context.Background(), who), "scope.denied", "", "refused", map[string]string{"code": scope}); err != nil {
+		if err := d.Service.Audit(host.As(context.Background(), who), "scope.denied", "", "refused",
+			map[string]string{"code": scope}); err != nil {
 			d.log.Error("audit_failed", "error", err)
 		}
 	}
@@ -272,8 +276,9 @@ func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version str
 	rates := app.Access().Rates()
 	perRun, perKey, all := d.streams.Limits()
 	maps.Copy(limits, map[string]int64{
-		"requestsPerSecond": int64(rates.KeyPerSecond), "requestBurst": int64(rates.KeyBurst), "loginsPerMinute": int64(rates.LoginsPerMinute),
-		"tokenPostsPerMinute": int64(rates.TokenPostsPerMinute), "subscribersPerRun": int64(perRun), "subscribersPerKey": int64(perKey), "subscribers": int64(all),
+		"requestsPerSecond": int64(rates.KeyPerSecond), "requestBurst": int64(rates.KeyBurst),
+		"loginsPerMinute": int64(rates.LoginsPerMinute), "tokenPostsPerMinute": int64(rates.TokenPostsPerMinute),
+		"subscribersPerRun": int64(perRun), "subscribersPerKey": int64(perKey), "subscribers": int64(all),
 		"connectionsPerAddress": int64(cmp.Or(o.Server.PerAddress, web.DefaultPerAddress)),
 		"connections":           int64(cmp.Or(o.Server.Connections, web.DefaultConnections)),
 	})
@@ -308,7 +313,8 @@ func (d *Daemon) about(ctx context.Context, row store.Run) timeline.About {
 		a.ConnectorName, a.ConnectorVersion = c.Name, c.Version
 	}
 	if live, ok := d.Service.LiveRun(row.ID); ok {
-		a.Live = &timeline.Live{Phase: live.Phase, PauseRequested: live.PauseRequested, CancelRequested: live.CancelRequested, HeldUp: live.HeldUp}
+		a.Live = &timeline.Live{Phase: live.Phase, PauseRequested: live.PauseRequested, CancelRequested: live.CancelRequested,
+			HeldUp: live.HeldUp}
 	}
 	if row.Pruned {
 		a.RetentionFloor = d.floor(ctx, row.ID)

@@ -50,7 +50,8 @@ func alone(t *testing.T) *daemon.Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := daemon.Open(t.Context(), daemon.Options{Host: app.Options{Store: "badger:" + t.TempDir(), CacheDir: cache, Prespawn: -1}, Alone: true})
+	d, err := daemon.Open(t.Context(),
+		daemon.Options{Host: app.Options{Store: "badger:" + t.TempDir(), CacheDir: cache, Prespawn: -1}, Alone: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -357,7 +357,9 @@ func (f *feed) clear(ctx context.Context, of StreamID) error {
 		}
 	}
 	if !found && of != (StreamID{}) {
-		return host.Refuse("not_found", "the destination has no table of %s; sluice destination show %s lists those that it has", abi.Clean(of.String()), f.def.Name)
+		return host.Refuse("not_found",
+			"the destination has no table of %s; sluice destination show %s lists those that it has",
+			abi.Clean(of.String()), f.def.Name)
 	}
 	return nil
 }
@@ -444,7 +446,8 @@ func (f *feed) tell(ctx context.Context, have map[StreamID]Holding, about []Desc
 func (f *feed) note(have map[StreamID]Holding) {
 	tables := []host.DestinationStream{}
 	for id, h := range have {
-		tables = append(tables, host.DestinationStream{ConnectionID: string(id.Connection), Stream: string(id.Stream), Table: h.Table, Mode: string(h.Mode), Version: h.Mark})
+		tables = append(tables, host.DestinationStream{ConnectionID: string(id.Connection), Stream: string(id.Stream),
+			Table: h.Table, Mode: string(h.Mode), Version: h.Mark})
 	}
 	slices.SortFunc(tables, func(a, b host.DestinationStream) int {
 		return cmp.Or(cmp.Compare(a.ConnectionID, b.ConnectionID), cmp.Compare(a.Stream, b.Stream))
@@ -478,12 +481,16 @@ func (f *feed) wanted(ctx context.Context) (out []Wanted, about []Described, err
 		open := f.opener(c.ID)
 		for _, s := range streams {
 			id := StreamID{c.ID, s.Stream}
-			if len(terms.Streams) > 0 && !slices.Contains(terms.Streams, string(s.Stream)) && !slices.Contains(terms.Streams, id.String()) {
+			if len(terms.Streams) > 0 && !slices.Contains(terms.Streams, string(s.Stream)) &&
+				!slices.Contains(terms.Streams, id.String()) {
 				continue
 			}
-			mode := Mode(cmp.Or(terms.StreamModes[id.String()], terms.StreamModes[string(s.Stream)], terms.Mode, string(Current)))
-			out = append(out, Wanted{StreamID: id, Since: c.CreatedAt, Spec: m.Stream(string(s.Stream)), Mode: mode, Flatten: terms.Flatten, Last: s.LastVersion, Open: open})
-			d := Described{StreamID: id, Connector: string(c.ConnectorID), Version: m.Version, Records: s.Live, Deleted: s.Tombstones}
+			mode := Mode(cmp.Or(terms.StreamModes[id.String()], terms.StreamModes[string(s.Stream)],
+				terms.Mode, string(Current)))
+			out = append(out, Wanted{StreamID: id, Since: c.CreatedAt, Spec: m.Stream(string(s.Stream)), Mode: mode,
+				Flatten: terms.Flatten, Last: s.LastVersion, Open: open})
+			d := Described{StreamID: id, Connector: string(c.ConnectorID), Version: m.Version, Records: s.Live,
+				Deleted: s.Tombstones}
 			if len(last) > 0 {
 				d.LastRun = string(last[0].ID)
 				if end := last[0].FinishedAt; end != nil {
@@ -511,7 +518,8 @@ func (f *feed) opener(c store.ConnectionID) func(context.Context, store.Digest) 
 func (f *feed) shown() host.Destination {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := host.Destination{Name: f.def.Name, Kind: f.def.Kind, URL: f.def.Shown, DestinationTerms: f.def.Terms, CreatedAt: f.def.CreatedAt, Paused: f.def.Paused,
+	d := host.Destination{Name: f.def.Name, Kind: f.def.Kind, URL: f.def.Shown, DestinationTerms: f.def.Terms,
+		CreatedAt: f.def.CreatedAt, Paused: f.def.Paused,
 		State: "idle", Error: f.status.Error, Tables: slices.Clone(f.status.Tables)}
 	d.Mode = cmp.Or(d.Mode, string(Current))
 	if f.o.Now().Before(f.def.SecretUntil) {

@@ -101,7 +101,8 @@ func (fs *Feeds) settle(ctx context.Context, all []store.Member, def definition)
 	at := def.of(all)
 	switch {
 	case at != nil && at.Epoch == self:
-		if next := slices.IndexFunc(all, func(m store.Member) bool { return m.Epoch == def.Next && m.Epoch != self }); next >= 0 {
+		if next := slices.IndexFunc(all,
+			func(m store.Member) bool { return m.Epoch == def.Next && m.Epoch != self }); next >= 0 {
 			return fs.yield(ctx, def.Name, all[next])
 		}
 		return fs.take(ctx, def.Name)
@@ -109,7 +110,8 @@ func (fs *Feeds) settle(ctx context.Context, all []store.Member, def definition)
 		return nil
 	case at == nil:
 		return fs.take(ctx, def.Name)
-	case at.Draining && def.Epoch != "" && !slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == def.Next }):
+	case at.Draining && def.Epoch != "" &&
+		!slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == def.Next }):
 		return fs.rewrite(ctx, def.Name, func(now *definition) (bool, error) {
 			ask := now.feeder == def.feeder
 			now.Next = self
@@ -270,9 +272,11 @@ func (fs *Feeds) has(name string) bool {
 // elsewhere returns the refusal of what only the feeding host can do.
 func (f *feed) elsewhere() error {
 	if f.orphan {
-		return host.Refuse("unavailable", "no host feeds destination %s; start host %s, which did last, or remove the destination", f.def.Name, f.def.Host)
+		return host.Refuse("unavailable",
+			"no host feeds destination %s; start host %s, which did last, or remove the destination", f.def.Name, f.def.Host)
 	}
-	return host.Refuse("conflict", "destination %s is fed by host %s; ask it there", f.def.Name, f.def.Host).With("hostId", f.def.Host)
+	return host.Refuse("conflict", "destination %s is fed by host %s; ask it there", f.def.Name,
+		f.def.Host).With("hostId", f.def.Host)
 }
 
 // over returns why a feed that has ended does nothing: the destination was removed, or another host feeds it.
@@ -280,5 +284,6 @@ func (f *feed) over() error {
 	if f.o.Members == nil {
 		return fmt.Errorf("destination: %w", store.ErrNotFound)
 	}
-	return host.Refuse("unavailable", "destination %s was removed, or another host is about to feed it; ask again in a moment", f.def.Name)
+	return host.Refuse("unavailable",
+		"destination %s was removed, or another host is about to feed it; ask again in a moment", f.def.Name)
 }

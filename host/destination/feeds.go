@@ -196,11 +196,14 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 		return none, err
 	}
 	now := fs.o.Now().UTC()
-	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name, Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now, Terms: q.DestinationTerms, Anew: q.TakeOver}
+	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name,
+		Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now,
+		Terms: q.DestinationTerms, Anew: q.TakeOver}
 	if m := fs.o.Members; m != nil {
 		def.feeder = feeder{Host: fs.o.Host, Epoch: m.Self().Epoch}
 	}
-	sink, err := kind.Open(ctx, q.URL, Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver, Marks: marks{fs.o.Store, def.ID}})
+	sink, err := kind.Open(ctx, q.URL,
+		Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver, Marks: marks{fs.o.Store, def.ID}})
 	if err != nil {
 		return none, refused(err)
 	}
@@ -300,12 +303,14 @@ func (fs *Feeds) known(ctx context.Context, q host.DestinationTerms) error {
 	}
 	for _, s := range q.Streams {
 		if !streams[s] {
-			return host.Invalid("streams", "unknown", "none of these connections has a stream %s; there are: %s", abi.Clean(abi.Cut(s, 100)), listed(streams))
+			return host.Invalid("streams", "unknown", "none of these connections has a stream %s; there are: %s",
+				abi.Clean(abi.Cut(s, 100)), listed(streams))
 		}
 	}
 	for s := range q.StreamModes {
 		if !streams[s] {
-			return host.Invalid("streamModes", "unknown", "none of these connections has a stream %s; there are: %s", abi.Clean(abi.Cut(s, 100)), listed(streams))
+			return host.Invalid("streamModes", "unknown", "none of these connections has a stream %s; there are: %s",
+				abi.Clean(abi.Cut(s, 100)), listed(streams))
 		}
 	}
 	return nil
@@ -473,7 +478,8 @@ func (fs *Feeds) PauseDestination(ctx context.Context, name string, paused bool)
 }
 
 // change changes the definition of a destination by way of its feed.
-func (fs *Feeds) change(ctx context.Context, action, name string, do func(*definition) error) (d host.Destination, err error) {
+func (fs *Feeds) change(ctx context.Context, action, name string,
+	do func(*definition) error) (d host.Destination, err error) {
 	if _, err := fs.find(ctx, name); err != nil {
 		return d, err // nothing is audited for a destination that does not exist
 	}
@@ -506,7 +512,8 @@ func (fs *Feeds) rotate(def *definition, secret string) error {
 	}
 	signer, ok := kind.(Signer)
 	if !ok {
-		return host.Refuse("conflict", "nothing is signed with a secret at %s; for another password remove it and add it again under its name, which goes on where it is", def.Shown)
+		return host.Refuse("conflict",
+			"nothing is signed with a secret at %s; for another password remove it and add it again under its name, which goes on where it is", def.Shown)
 	}
 	next, err := signer.Rotate(string(url), secret, now, def.SecretUntil)
 	if err == nil {
@@ -519,7 +526,8 @@ func (fs *Feeds) rotate(def *definition, secret string) error {
 }
 
 // RebuildDestination implements host.Destinations.
-func (fs *Feeds) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (d host.Destination, err error) {
+func (fs *Feeds) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID,
+	stream store.Stream) (d host.Destination, err error) {
 	err = fs.o.Audited(ctx, "destination.rebuilt", name, func() error {
 		d, err = fs.ask(ctx, name, request{what: rebuild, of: StreamID{connection, stream}})
 		return err
@@ -551,7 +559,8 @@ func (fs *Feeds) remove(ctx context.Context, name string) error {
 	}
 	f = fs.feeds[name]
 	fs.stop(f)
-	if err := fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: name}, store.Write{Kind: store.Delivered, ID: name}); err != nil {
+	if err := fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: name},
+		store.Write{Kind: store.Delivered, ID: name}); err != nil {
 		return errors.Join(err, fs.start(context.WithoutCancel(ctx), f.def))
 	}
 	return errors.Join(marks{fs.o.Store, f.def.ID}.forget(ctx), fs.o.Secrets.Remove(secretID(f.def)))

@@ -108,8 +108,11 @@ func newWorld(t *testing.T, kinds ...destination.Kind) *world {
 			t.Error(err)
 		}
 	})
-	w := &world{T: t, store: st, secrets: &secrets{of: map[string]string{}}, kinds: append(destination.Kinds{sqlite.Kind{}}, kinds...)}
-	w.must(st.PutConnection(t.Context(), store.Connection{ID: "mail", ConnectorID: "https://example.org/mail", Manifest: json.RawMessage(manifest), CreatedAt: time.Unix(1_700_000_000, 0)}))
+	w := &world{T: t, store: st, secrets: &secrets{of: map[string]string{}},
+		kinds: append(destination.Kinds{sqlite.Kind{}}, kinds...)}
+	w.must(st.PutConnection(t.Context(),
+		store.Connection{ID: "mail", ConnectorID: "https://example.org/mail", Manifest: json.RawMessage(manifest),
+			CreatedAt: time.Unix(1_700_000_000, 0)}))
 	run := store.Run{ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", ConnectionID: "mail", Status: "active", StartedAt: time.Now()}
 	w.lease, err = st.Acquire(t.Context(), run, "host", "boot", time.Hour)
 	w.must(err)
@@ -147,7 +150,8 @@ func (w *world) commit(c *store.Commit) {
 	w.Helper()
 	w.n++
 	c.Lease = w.lease
-	c.Events = []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.progress_reported", RunID: w.lease.RunID, ConnectionID: "mail", OccurredAt: time.Now(), Data: json.RawMessage(`{}`)}}
+	c.Events = []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.progress_reported",
+		RunID: w.lease.RunID, ConnectionID: "mail", OccurredAt: time.Now(), Data: json.RawMessage(`{}`)}}
 	r, err := w.store.Submit(w.Context(), c)
 	w.must(err)
 	<-r.Done()
@@ -157,7 +161,8 @@ func (w *world) commit(c *store.Commit) {
 
 func (w *world) open() *destination.Feeds {
 	w.Helper()
-	fs, err := destination.Open(w.Context(), destination.Options{Store: w.store, Secrets: w.secrets, Kinds: w.kinds, Host: "host-1"})
+	fs, err := destination.Open(w.Context(),
+		destination.Options{Store: w.store, Secrets: w.secrets, Kinds: w.kinds, Host: "host-1"})
 	w.must(err)
 	w.Cleanup(fs.Close)
 	return fs
@@ -207,7 +212,8 @@ func TestLive(t *testing.T) {
 	w.must(err)
 	w.until(fs, "out", "current", current)
 	w.collect("b", `{"id":"b","n":2}`)
-	w.until(fs, "out", "current with b", func(d host.Destination) bool { return current(d) && d.State == "idle" && d.Tables[0].Version == 2 })
+	w.until(fs, "out", "current with b",
+		func(d host.Destination) bool { return current(d) && d.State == "idle" && d.Tables[0].Version == 2 })
 	if n := w.count(path, "SELECT sum(n) FROM mail_items"); n != 3 {
 		t.Errorf("a sum of %d", n)
 	}
@@ -244,9 +250,11 @@ func TestFailing(t *testing.T) {
 	w := newWorld(t, kind)
 	fs := w.open()
 	dir := t.TempDir()
-	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "bad", URL: "broken:" + filepath.Join(dir, "bad.db") + "?hunter2"})
+	_, err := fs.AddDestination(t.Context(),
+		host.NewDestination{Name: "bad", URL: "broken:" + filepath.Join(dir, "bad.db") + "?hunter2"})
 	w.must(err)
-	_, err = fs.AddDestination(t.Context(), host.NewDestination{Name: "good", URL: "sqlite:" + filepath.Join(dir, "good.db")})
+	_, err = fs.AddDestination(t.Context(),
+		host.NewDestination{Name: "good", URL: "sqlite:" + filepath.Join(dir, "good.db")})
 	w.must(err)
 	w.until(fs, "bad", "current", current)
 	_, err = fs.PauseDestination(t.Context(), "bad", true) // which closes it
@@ -270,12 +278,14 @@ func TestFailing(t *testing.T) {
 	if err != nil || !current(d) {
 		t.Errorf("%+v %v", d, err)
 	}
-	if _, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "worse", URL: "sqlite:relative.db"}); err == nil {
+	if _, err := fs.AddDestination(t.Context(),
+		host.NewDestination{Name: "worse", URL: "sqlite:relative.db"}); err == nil {
 		t.Error("a relative path is taken")
 	}
 	kind.set(errors.New("no route"))
 	var refusal *host.Refusal
-	if _, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "worse", URL: "broken:x"}); !errors.As(err, &refusal) || refusal.Code != "destination_unavailable" {
+	if _, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "worse", URL: "broken:x"}); !errors.As(err,
+		&refusal) || refusal.Code != "destination_unavailable" {
 		t.Errorf("one that cannot be reached: %v", err)
 	}
 }
@@ -291,7 +301,8 @@ func TestBlocked(t *testing.T) {
 	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + path})
 	w.must(err)
 	d := w.until(fs, "out", "waiting", func(d host.Destination) bool { return d.State == "waiting" })
-	if !strings.Contains(d.Error, "Sluice did not make: mail_items") || len(d.Tables) != 1 || d.Tables[0].Stream != "others" {
+	if !strings.Contains(d.Error, "Sluice did not make: mail_items") || len(d.Tables) != 1 ||
+		d.Tables[0].Stream != "others" {
 		t.Errorf("%+v", d)
 	}
 	w.count(path, "DROP TABLE mail_items")
@@ -303,7 +314,8 @@ func TestBlocked(t *testing.T) {
 	w.collect("a", `{"id":"a","n":"none"}`)
 	w.collectOf("others", "b", `{"id":"c"}`)
 	d, err = fs.SyncDestination(t.Context(), "out")
-	if err != nil || !strings.Contains(d.Error, "an index, a view or a trigger uses it; drop that first") || w.count(path, "SELECT count(*) FROM mail_others WHERE id = 'c'") != 1 {
+	if err != nil || !strings.Contains(d.Error, "an index, a view or a trigger uses it; drop that first") ||
+		w.count(path, "SELECT count(*) FROM mail_others WHERE id = 'c'") != 1 {
 		t.Errorf("%+v %v", d, err)
 	}
 }
@@ -313,9 +325,10 @@ func TestBlocked(t *testing.T) {
 func TestBlockedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	hour := time.Now()
-	fs, err := destination.Open(t.Context(), destination.Options{Store: w.store, Secrets: w.secrets, Kinds: w.kinds, Host: "host-1",
-		// Time stands still but for the settling of commits, so that no retry is ever due.
-		Now: func() time.Time { return hour }})
+	fs, err := destination.Open(t.Context(),
+		destination.Options{Store: w.store, Secrets: w.secrets, Kinds: w.kinds, Host: "host-1",
+			// Time stands still but for the settling of commits, so that no retry is ever due.
+			Now: func() time.Time { return hour }})
 	w.must(err)
 	t.Cleanup(fs.Close)
 	path := filepath.Join(t.TempDir(), "out.db")
@@ -330,7 +343,8 @@ func TestBlockedMeanwhile(t *testing.T) {
 	d := w.until(fs, "out", "waiting", func(d host.Destination) bool { return d.State == "waiting" })
 	for i := range 3 {
 		w.collectOf("others", fmt.Sprint(i), `{"id":"b"}`)
-		d = w.until(fs, "out", "fed", func(d host.Destination) bool { return len(d.Tables) == 1 && d.Tables[0].Version == uint64(i+1) })
+		d = w.until(fs, "out", "fed",
+			func(d host.Destination) bool { return len(d.Tables) == 1 && d.Tables[0].Version == uint64(i+1) })
 	}
 	if !strings.Contains(d.Error, "mail_items") || d.NextTry == nil || !d.NextTry.After(hour.Add(time.Minute)) {
 		t.Errorf("the blocked table is told of and tried again later: %+v", d)
@@ -345,7 +359,8 @@ func TestOrder(t *testing.T) {
 	fs := w.open()
 	for round := range 20 {
 		name := fmt.Sprint("hook", round)
-		_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: name, URL: "webhook:" + server.URL + "#a secret of mine"})
+		_, err := fs.AddDestination(t.Context(),
+			host.NewDestination{Name: name, URL: "webhook:" + server.URL + "#a secret of mine"})
 		w.must(err)
 		var all sync.WaitGroup
 		all.Go(func() { _, err := fs.PauseDestination(t.Context(), name, true); w.check(err) })
@@ -375,7 +390,9 @@ func TestRunThatBroughtNothing(t *testing.T) {
 	w.must(err)
 	w.until(fs, "out", "current", current)
 	ended := time.Now()
-	w.commit(&store.Commit{End: true, Run: &store.Run{ID: w.lease.RunID, ConnectionID: "mail", Status: "succeeded", FinishedAt: &ended, Result: json.RawMessage(`{"outcome":"partial"}`)}})
+	w.commit(&store.Commit{End: true,
+		Run: &store.Run{ID: w.lease.RunID, ConnectionID: "mail", Status: "succeeded", FinishedAt: &ended,
+			Result: json.RawMessage(`{"outcome":"partial"}`)}})
 	_, err = fs.SyncDestination(t.Context(), "out")
 	w.must(err)
 	if n := w.count(path, "SELECT count(*) FROM _sluice_streams WHERE left_out AND ended_at IS NOT NULL"); n != 1 {
@@ -392,9 +409,11 @@ func TestUnknownNames(t *testing.T) {
 		"there is no connection nosuch; there are: mail":         {Connections: []string{"mail", "nosuch"}},
 		"stream item; there are: items, mail/items, mail/others": {Streams: []string{"items", "item"}},
 		"stream nosuch/items; there are: items":                  {StreamModes: map[string]string{"nosuch/items": "history"}},
-		"":                                                       {Connections: []string{"mail"}, Streams: []string{"mail/items", "others"}, StreamModes: map[string]string{"items": "history"}},
+		"": {Connections: []string{"mail"},
+			Streams: []string{"mail/items", "others"}, StreamModes: map[string]string{"items": "history"}},
 	} {
-		_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + filepath.Join(t.TempDir(), "out.db"), DestinationTerms: q})
+		_, err := fs.AddDestination(t.Context(),
+			host.NewDestination{Name: "out", URL: "sqlite:" + filepath.Join(t.TempDir(), "out.db"), DestinationTerms: q})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", q, err)
 		}
@@ -432,7 +451,8 @@ func TestAddingHoldsUpNothing(t *testing.T) {
 	if all, err := fs.Destinations(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%+v %v", all, err)
 	}
-	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "good", URL: "sqlite:" + filepath.Join(t.TempDir(), "good.db")})
+	_, err := fs.AddDestination(t.Context(),
+		host.NewDestination{Name: "good", URL: "sqlite:" + filepath.Join(t.TempDir(), "good.db")})
 	w.must(err)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -454,7 +474,8 @@ func TestMarksInTheHost(t *testing.T) {
 	defer server.Close()
 	w := newWorld(t, sender.Kind{Courier: webhook.NewCourier(webhook.Options{AllowLoopback: true})})
 	add := func(fs *destination.Feeds) {
-		_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "hook", URL: "webhook:" + server.URL + "#a secret of mine"})
+		_, err := fs.AddDestination(t.Context(),
+			host.NewDestination{Name: "hook", URL: "webhook:" + server.URL + "#a secret of mine"})
 		w.must(err)
 		w.until(fs, "hook", "current", current)
 	}

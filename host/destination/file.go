@@ -52,14 +52,16 @@ func FilePath(f File) string {
 
 // extensions has the types that programs recognize by extension, but none that a system executes.
 var extensions = map[string]string{
-	"application/pdf": ".pdf", "application/zip": ".zip", "application/gzip": ".gz", "application/json": ".json", "application/xml": ".xml",
-	"text/plain": ".txt", "text/csv": ".csv", "text/calendar": ".ics", "text/xml": ".xml", "text/vcard": ".vcf", "message/rfc822": ".eml",
-	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/avif": ".avif", "image/heic": ".heic", "image/tiff": ".tiff",
-	"audio/mpeg": ".mp3", "audio/mp4": ".m4a", "audio/ogg": ".ogg", "audio/wav": ".wav", "video/mp4": ".mp4", "video/webm": ".webm", "application/epub+zip": ".epub",
-	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   ".docx",
+	"application/pdf": ".pdf", "application/zip": ".zip", "application/gzip": ".gz", "application/json": ".json",
+	"application/xml": ".xml", "text/plain": ".txt", "text/csv": ".csv", "text/calendar": ".ics", "text/xml": ".xml",
+	"text/vcard": ".vcf", "message/rfc822": ".eml", "image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif",
+	"image/webp": ".webp", "image/avif": ".avif", "image/heic": ".heic", "image/tiff": ".tiff", "audio/mpeg": ".mp3",
+	"audio/mp4": ".m4a", "audio/ogg": ".ogg", "audio/wav": ".wav", "video/mp4": ".mp4", "video/webm": ".webm",
+	"application/epub+zip": ".epub", "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         ".xlsx",
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
-	"application/vnd.oasis.opendocument.text":                                   ".odt", "application/vnd.oasis.opendocument.spreadsheet": ".ods",
+	"application/vnd.oasis.opendocument.text":                                   ".odt",
+	"application/vnd.oasis.opendocument.spreadsheet":                            ".ods",
 }
 
 // filesOf returns the files that the given fields of a record's data refer to. out is the data with the paths, where

@@ -164,7 +164,8 @@ var (
 	// ErrFenced reports that another process now feeds the destination.
 	ErrFenced = errors.New("another process feeds this destination now")
 	// ErrClaimed reports that the destination belongs to another owner.
-	ErrClaimed = errors.New("the destination is fed by another host or under another name; --take-over ends that and fills it anew")
+	ErrClaimed = errors.New(
+		"the destination is fed by another host or under another name; --take-over ends that and fills it anew")
 	// ErrForeign reports that something Sluice did not make is in the place of a table.
 	ErrForeign = errors.New("there is something of that name that Sluice did not make")
 )
@@ -180,7 +181,8 @@ func CheckPath(path, dataDir string) error {
 		return errors.New("want a whole path, without dots and doubled slashes")
 	}
 	for p := path; dataDir != ""; p = filepath.Dir(p) {
-		if resolved, err := filepath.EvalSymlinks(p); err == nil && (resolved == dataDir || strings.HasPrefix(resolved, dataDir+string(filepath.Separator))) {
+		if resolved, err := filepath.EvalSymlinks(p); err == nil &&
+			(resolved == dataDir || strings.HasPrefix(resolved, dataDir+string(filepath.Separator))) {
 			return errors.New("want a path outside the data directory of the host")
 		}
 		if p == filepath.Dir(p) {

@@ -58,7 +58,8 @@ func (m marks) forget(ctx context.Context) error {
 
 func (m marks) each(ctx context.Context, do func(store.Document) error) error {
 	for after := ""; ; {
-		docs, err := m.store.Documents(ctx, store.DocumentQuery{Kind: store.Delivered, Prefix: m.prefix(), After: after, Limit: 1000})
+		docs, err := m.store.Documents(ctx,
+			store.DocumentQuery{Kind: store.Delivered, Prefix: m.prefix(), After: after, Limit: 1000})
 		if err != nil || len(docs) == 0 {
 			return err
 		}

@@ -40,7 +40,8 @@ const (
 // Bring brings one stream of a sink up to date. It calls done with the number of rows after each batch that the sink
 // has taken.
 func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, done func(rows int)) error {
-	if have != nil && (!have.Since.Equal(w.Since) || have.Mark > w.Last || have.Mode != w.Mode || have.Shape.Flatten != w.Flatten) {
+	if have != nil && (!have.Since.Equal(w.Since) || have.Mark > w.Last || have.Mode != w.Mode ||
+		have.Shape.Flatten != w.Flatten) {
 		if err := sink.Clear(ctx, w.StreamID); err != nil {
 			return fmt.Errorf("begin %s anew: %w", w.StreamID, err)
 		}
@@ -116,7 +117,8 @@ type reading struct {
 }
 
 // readAhead reads the next batch while the sink writes another.
-func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool, files *Filer) <-chan reading {
+func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool,
+	files *Filer) <-chan reading {
 	next := make(chan reading, 1)
 	go func() {
 		b, more, err := read(ctx, src, w, have, to, verbatim, files)
@@ -126,11 +128,13 @@ func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Hold
 }
 
 // read reads the next batch of a stream and reports whether there is more.
-func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool, files *Filer) (b *Batch, more bool, err error) {
+func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool,
+	files *Filer) (b *Batch, more bool, err error) {
 	to.Shape = to.Shape.Clone()
 	b = &Batch{ID: w.StreamID, From: have, To: to}
 	for size := 0; len(b.Rows) < batchRows && size < batchBytes; {
-		page, err := src.Records(ctx, store.RecordQuery{Connection: w.Connection, Stream: w.Stream, After: b.To.Mark, Deleted: true, Limit: pageRows})
+		page, err := src.Records(ctx,
+			store.RecordQuery{Connection: w.Connection, Stream: w.Stream, After: b.To.Mark, Deleted: true, Limit: pageRows})
 		if err != nil {
 			return nil, false, err
 		}

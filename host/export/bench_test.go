@@ -28,16 +28,19 @@ func BenchmarkWrite(b *testing.B) {
 	var records []store.Record
 	for n := range 1000 {
 		at := time.UnixMilli(1_700_000_000_000 + int64(n))
-		records = append(records, store.Record{Stream: "items", Key: fmt.Sprintf("message-%08d", n), Version: uint64(n + 1), RunID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", EmittedAt: at, IngestedAt: at,
-			Data: fmt.Appendf(nil, `{"id":%d,"subject":"Invoice %d of the year","from":"person%d@example.org","amount":%d.25,"read":%t,"at":"2026-01-02T03:%02d:%02dZ","labels":["inbox","l%d"],"note":"some words that %x are not all the same"}`,
-				n, n*31%997, n*17%5003, n%1000, n%3 == 0, n/60%60, n%60, n%20, n*2654435761)})
+		records = append(records,
+			store.Record{Stream: "items", Key: fmt.Sprintf("message-%08d", n), Version: uint64(n + 1),
+				RunID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", EmittedAt: at, IngestedAt: at,
+				Data: fmt.Appendf(nil, `{"id":%d,"subject":"Invoice %d of the year","from":"person%d@example.org","amount":%d.25,"read":%t,"at":"2026-01-02T03:%02d:%02dZ","labels":["inbox","l%d"],"note":"some words that %x are not all the same"}`,
+					n, n*31%997, n*17%5003, n%1000, n%3 == 0, n/60%60, n%60, n%20, n*2654435761)})
 	}
 	for name, write := range map[string]func(s export.Selection, src export.Source) (int64, error){
 		"jsonl": func(s export.Selection, src export.Source) (int64, error) {
 			return s.WriteNDJSON(context.Background(), io.Discard, src)
 		},
 		"csv": func(s export.Selection, src export.Source) (int64, error) {
-			return s.WriteCSV(context.Background(), io.Discard, src, []string{"id", "subject", "from", "amount", "read", "at", "labels", "note"})
+			return s.WriteCSV(context.Background(), io.Discard, src,
+				[]string{"id", "subject", "from", "amount", "read", "at", "labels", "note"})
 		},
 		"encoding-json": func(s export.Selection, src export.Source) (n int64, err error) {
 			e := json.NewEncoder(io.Discard)
@@ -51,7 +54,8 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			rows := int64(0)
 			for b.Loop() {
-				n, err := write(export.Selection{Connection: "mail", Streams: []export.From{{Stream: "items"}}}, &pages{records, 200})
+				n, err := write(export.Selection{Connection: "mail", Streams: []export.From{{Stream: "items"}}},
+					&pages{records, 200})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -12,7 +12,8 @@ import (
 )
 
 // envelope lists the first columns of a CSV file.
-var envelope = []string{"connectionId", "stream", "key", "emittedAt", "ingestedAt", "version", "runId", "deleted", "deletedAt"}
+var envelope = []string{"connectionId", "stream", "key", "emittedAt", "ingestedAt", "version", "runId",
+	"deleted", "deletedAt"}
 
 // WriteCSV writes the envelope columns, then the given ones, which Columns returned. Members in none of them are
 // omitted. It returns the number of records.

@@ -10,7 +10,8 @@ import (
 
 // What is left of a record's data is spelled as it was, in its order.
 func TestOnly(t *testing.T) {
-	r := store.Record{Stream: "s", Key: "k", Data: json.RawMessage(`{"b" : 1.50, "a\u0062" :"<\u00e9>", "c":{"d": null}, "e":2}`)}
+	r := store.Record{Stream: "s", Key: "k",
+		Data: json.RawMessage(`{"b" : 1.50, "a\u0062" :"<\u00e9>", "c":{"d": null}, "e":2}`)}
 	got, err := Only(r, map[string]bool{"b": true, "ab": true, "c": true, "none": true})
 	if want := `{"b":1.50,"ab":"<\u00e9>","c":{"d": null}}`; err != nil || string(got.Data) != want {
 		t.Errorf("%s, %v, want %s", got.Data, err, want)
@@ -47,8 +48,10 @@ func TestLineOf(t *testing.T) {
 
 // Times are appended as they are rendered.
 func TestTimes(t *testing.T) {
-	for _, at := range []time.Time{{}, time.Unix(0, 0), time.UnixMilli(1_700_000_000_007), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC),
-		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 2, 28, 23, 5, 0, 120e6, time.FixedZone("", -3600))} {
+	for _, at := range []time.Time{{}, time.Unix(0, 0), time.UnixMilli(1_700_000_000_007),
+		time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC),
+		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2026, 2, 28, 23, 5, 0, 120e6, time.FixedZone("", -3600))} {
 		if got, want := string(store.AppendTime(nil, at)), store.Time(at); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -45,11 +45,13 @@ func Approve(path string, writable bool, dataDir string) (store.Mount, error) {
 		return store.Mount{}, fmt.Errorf("approve %s: it is not a directory: approve the directory that holds it", path)
 	}
 	if reason := refusal(real, dataDir); reason != "" {
-		return store.Mount{}, fmt.Errorf("approve %s: %w: it %s: approve a directory that holds only what the connector may see", path, ErrRefused, reason)
+		return store.Mount{}, fmt.Errorf(
+			"approve %s: %w: it %s: approve a directory that holds only what the connector may see", path, ErrRefused, reason)
 	}
 	id, ok := identify(fi)
 	if !ok {
-		return store.Mount{}, fmt.Errorf("approve %s: %w: this system has no device and inode numbers to recognise it by", path, ErrRefused)
+		return store.Mount{}, fmt.Errorf("approve %s: %w: this system has no device and inode numbers to recognise it by",
+			path, ErrRefused)
 	}
 	return store.Mount{Path: real, Writable: writable, Device: id.device, Inode: id.inode}, nil
 }

@@ -63,7 +63,8 @@ func TestApproveRefusesTheParentOfADataDirectoryToBe(t *testing.T) {
 func TestApproveNeedsADirectory(t *testing.T) {
 	base := t.TempDir()
 	writeFile(t, base+"/file", "x")
-	for path, reason := range map[string]string{base + "/file": "not a directory", base + "/none": "existing directory", "": "empty path"} {
+	for path, reason := range map[string]string{base + "/file": "not a directory",
+		base + "/none": "existing directory", "": "empty path"} {
 		if _, err := filesystem.Approve(path, false, ""); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%q: got %v, want %q", path, err, reason)
 		}
@@ -116,7 +117,8 @@ func TestOpenRefusesMountsThatOverlap(t *testing.T) {
 		return list
 	}
 	for _, roots := range [][]store.Mount{
-		at(""), at("/"), at("/data"), at("a/../b"), at("a/"), at("tmp"), at("tmp/x"), at("a", "a"), at("a/b", "a"), at("a", "a/b"),
+		at(""), at("/"), at("/data"), at("a/../b"), at("a/"), at("tmp"), at("tmp/x"), at("a", "a"),
+		at("a/b", "a"), at("a", "a/b"),
 	} {
 		if f, err := filesystem.Open(roots, t.TempDir(), filesystem.DefaultQuotas()); err == nil {
 			f.Close()

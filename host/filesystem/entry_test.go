@@ -75,7 +75,8 @@ func TestReadOnly(t *testing.T) {
 	must(t, os.Mkdir(g.ro+"/d", 0o755))
 	before := snapshot(t, g.ro)
 	for op, a := range map[string]answer{
-		"write": second(g.openFile(ro, "f", abi.FileWrite, 0)), "append": second(g.openFile(ro, "f", abi.FileRead|abi.FileWrite, 0)),
+		"write":    second(g.openFile(ro, "f", abi.FileWrite, 0)),
+		"append":   second(g.openFile(ro, "f", abi.FileRead|abi.FileWrite, 0)),
 		"create":   second(g.openFile(ro, "n", abi.FileWrite|abi.FileCreate, 0)),
 		"truncate": second(g.openFile(ro, "f", abi.FileRead|abi.FileTruncate, 0)),
 		"unlink":   g.path(abi.CallFileUnlink, ro, "f"), "rmdir": g.path(abi.CallFileRmdir, ro, "d"),
@@ -142,7 +143,8 @@ func TestHardLinks(t *testing.T) {
 	if string(b) != secret {
 		t.Errorf("read %q", b)
 	}
-	for _, flags := range []abi.FileFlags{abi.FileWrite, abi.FileWrite | abi.FileTruncate, abi.FileWrite | abi.FileCreate, abi.FileRead | abi.FileTruncate} {
+	for _, flags := range []abi.FileFlags{abi.FileWrite, abi.FileWrite | abi.FileTruncate, abi.FileWrite | abi.FileCreate,
+		abi.FileRead | abi.FileTruncate} {
 		_, a := g.openFile(rw, "linked", flags, 0)
 		g.want(fmt.Sprintf("open with %b", flags), a, denied)
 	}

@@ -55,7 +55,8 @@ func givenHere(g binding.Given, text string) (store.Mount, error) {
 		if len(names) == 0 {
 			names = append(names, "none")
 		}
-		return store.Mount{}, fmt.Errorf("--mount %s: the connector asks for no directory of that name; it asks for: %s", abi.Clean(name), strings.Join(names, ", "))
+		return store.Mount{}, fmt.Errorf("--mount %s: the connector asks for no directory of that name; it asks for: %s",
+			abi.Clean(name), strings.Join(names, ", "))
 	}
 	dir, writable := strings.CutSuffix(dir, ":rw")
 	dir = strings.TrimSuffix(dir, ":ro")
@@ -74,7 +75,8 @@ func givenThere(_ binding.Given, text string) (store.Mount, error) {
 	name, dir, ok := strings.Cut(text, "=")
 	dir, writable := strings.CutSuffix(dir, ":rw")
 	if !ok || name == "" || !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
-		return store.Mount{}, fmt.Errorf("--mount %s: want NAME=DIR with a whole path of the machine that the host runs on, or ~/ and one in the home of who runs it", abi.Clean(text))
+		return store.Mount{}, fmt.Errorf(
+			"--mount %s: want NAME=DIR with a whole path of the machine that the host runs on, or ~/ and one in the home of who runs it", abi.Clean(text))
 	}
 	return store.Mount{Name: name, Path: dir, Writable: writable}, nil
 }
@@ -90,10 +92,12 @@ func (Kind) Choices(m *abi.Manifest, a store.Approved) []binding.Choice {
 	}
 	var out []binding.Choice
 	for _, r := range b.Mounts {
-		if slices.ContainsFunc(a.Mounts, func(m store.Mount) bool { return m.Name == r.Name && (m.Writable || !r.Writable) }) {
+		if slices.ContainsFunc(a.Mounts,
+			func(m store.Mount) bool { return m.Name == r.Name && (m.Writable || !r.Writable) }) {
 			continue
 		}
-		c := binding.Choice{Words: "read a directory it calls " + abi.Clean(r.Name), Purpose: r.Purpose, Prompt: "Which directory? (empty: none) "}
+		c := binding.Choice{Words: "read a directory it calls " + abi.Clean(r.Name), Purpose: r.Purpose,
+			Prompt: "Which directory? (empty: none) "}
 		if r.Writable {
 			c.Words, c.More = "read and change a directory it calls "+abi.Clean(r.Name), "Let it change files there? [yes/no] "
 		}

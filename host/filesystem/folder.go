@@ -48,7 +48,8 @@ func Folder(path, dataDir string) (host.Folder, error) {
 
 // plainPath reports whether a path is absolute, clean and unambiguous.
 func plainPath(p string) bool {
-	return len(p) <= maxHostPath && filepath.IsAbs(p) && filepath.Clean(p) == p && !strings.ContainsRune(p, 0) && utf8.ValidString(p)
+	return len(p) <= maxHostPath && filepath.IsAbs(p) && filepath.Clean(p) == p &&
+		!strings.ContainsRune(p, 0) && utf8.ValidString(p)
 }
 
 // private reports whether a resolved directory belongs to the kernel or to the host.
@@ -104,5 +105,6 @@ func folders(real, dataDir string) (names []string, more bool, err error) {
 
 // shown reports whether a name is visible and can be typed.
 func shown(name string) bool {
-	return !strings.HasPrefix(name, ".") && utf8.ValidString(name) && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, unicode.IsControl)
+	return !strings.HasPrefix(name, ".") && utf8.ValidString(name) && strings.TrimSpace(name) == name &&
+		!strings.ContainsFunc(name, unicode.IsControl)
 }

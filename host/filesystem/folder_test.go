@@ -17,7 +17,8 @@ func TestFolder(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	home, data := filepath.Join(base, "owner"), filepath.Join(base, "owner", "data")
-	for _, d := range []string{data + "/db", home + "/Documents/2026", home + "/.ssh", home + "/a\nb", home + "/ends ", home + "/\xff", home + "/<b>&", base + "/elsewhere/secret"} {
+	for _, d := range []string{data + "/db", home + "/Documents/2026", home + "/.ssh", home + "/a\nb", home + "/ends ",
+		home + "/\xff", home + "/<b>&", base + "/elsewhere/secret"} {
 		must(t, os.MkdirAll(d, 0o755))
 	}
 	writeFile(t, home+"/file", "x")
@@ -28,25 +29,31 @@ func TestFolder(t *testing.T) {
 
 	for _, path := range []string{"", "~", home} {
 		f, err := filesystem.Folder(path, data)
-		if err != nil || f.Path != home || f.Parent != base || f.Refused == "" || f.More || !slices.Equal(f.Names, []string{"<b>&", "Documents"}) {
+		if err != nil || f.Path != home || f.Parent != base || f.Refused == "" || f.More ||
+			!slices.Equal(f.Names, []string{"<b>&", "Documents"}) {
 			t.Errorf("%q: %+v %v", path, f, err)
 		}
 	}
-	if f, err := filesystem.Folder("~/Documents", data); err != nil || f.Refused != "" || !slices.Equal(f.Names, []string{"2026"}) {
+	if f, err := filesystem.Folder("~/Documents", data); err != nil || f.Refused != "" ||
+		!slices.Equal(f.Names, []string{"2026"}) {
 		t.Errorf("%+v %v", f, err)
 	}
 	if f, err := filesystem.Folder(home+"/link", data); err != nil || f.Path != base+"/elsewhere" {
 		t.Errorf("a link is shown under its own name: %+v %v", f, err)
 	}
-	if f, err := filesystem.Folder("/", data); err != nil || f.Parent != "" || f.Refused == "" || slices.Contains(f.Names, "proc") || slices.Contains(f.Names, "sys") {
+	if f, err := filesystem.Folder("/", data); err != nil || f.Parent != "" || f.Refused == "" ||
+		slices.Contains(f.Names, "proc") || slices.Contains(f.Names, "sys") {
 		t.Errorf("%+v %v", f, err)
 	}
-	for _, path := range []string{data, data + "/db", home + "/Documents/data", home + "/Documents/data/db", home + "/Documents/kernel", "/proc/self", "/proc/self/root", "/sys"} {
-		if f, err := filesystem.Folder(path, data); !errors.Is(err, filesystem.ErrRefused) && !(path == "/proc/self/root" && f.Path == "/") {
+	for _, path := range []string{data, data + "/db", home + "/Documents/data", home + "/Documents/data/db",
+		home + "/Documents/kernel", "/proc/self", "/proc/self/root", "/sys"} {
+		if f, err := filesystem.Folder(path, data); !errors.Is(err, filesystem.ErrRefused) &&
+			!(path == "/proc/self/root" && f.Path == "/") {
 			t.Errorf("%s: %+v %v", path, f, err)
 		}
 	}
-	for _, path := range []string{"relative", "../up", home + "/../owner", home + "//Documents", home + "/.", home + "/file", home + "/none", home + "\x00", "~other", "\\\\server\\share", "/" + strings.Repeat("x", 5000)} {
+	for _, path := range []string{"relative", "../up", home + "/../owner", home + "//Documents", home + "/.",
+		home + "/file", home + "/none", home + "\x00", "~other", "\\\\server\\share", "/" + strings.Repeat("x", 5000)} {
 		if f, err := filesystem.Folder(path, data); err == nil {
 			t.Errorf("%.40q: %+v", path, f)
 		}

@@ -56,7 +56,8 @@ func newGuest(t testing.TB, q filesystem.Quotas) *guest {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
-	g := &guest{t: t, base: base, ro: filepath.Join(base, "ro"), rw: filepath.Join(base, "rw"), scratch: filepath.Join(base, "run")}
+	g := &guest{t: t, base: base, ro: filepath.Join(base, "ro"), rw: filepath.Join(base, "rw"),
+		scratch: filepath.Join(base, "run")}
 	must(t, os.Mkdir(g.ro, 0o755))
 	must(t, os.Mkdir(g.rw, 0o755))
 	g.open(q)

@@ -53,7 +53,8 @@ func (f *FS) serve(ctx context.Context, call abi.Call, req []byte) ([]byte, erro
 	case abi.CallFileLstat:
 		return parsed(req, abi.ParseFilePathRequest, f.lstat)
 	case abi.CallFileReadDir:
-		return parsed(req, abi.ParseFileReadDirRequest, func(q abi.FileReadDirRequest) ([]byte, error) { return f.readDir(ctx, q) })
+		return parsed(req, abi.ParseFileReadDirRequest,
+			func(q abi.FileReadDirRequest) ([]byte, error) { return f.readDir(ctx, q) })
 	case abi.CallFileMkdir:
 		return parsed(req, abi.ParseFilePathRequest, f.mkdir)
 	case abi.CallFileUnlink:
@@ -61,7 +62,8 @@ func (f *FS) serve(ctx context.Context, call abi.Call, req []byte) ([]byte, erro
 	case abi.CallFileRmdir:
 		return parsed(req, abi.ParseFilePathRequest, f.rmdir)
 	case abi.CallFileRename:
-		return parsed(req, abi.ParseFileRenameRequest, func(q abi.FileRenameRequest) ([]byte, error) { return f.rename(ctx, q) })
+		return parsed(req, abi.ParseFileRenameRequest,
+			func(q abi.FileRenameRequest) ([]byte, error) { return f.rename(ctx, q) })
 	case abi.CallFileTruncate:
 		return parsed(req, abi.ParseFileTruncateRequest, f.truncate)
 	case abi.CallFileSync:

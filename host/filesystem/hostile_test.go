@@ -82,11 +82,11 @@ func hostilePaths() map[string]answer {
 		"": invalid, "/": denied, "//": denied, "/etc/passwd": denied, "/plain": denied, "//etc/passwd": denied,
 		"..": denied, "../": denied, "../..": denied, "./..": denied, "sub/../..": denied, "../outside/secret": denied,
 		"sub/../../outside/secret": denied, "sub/deep/../../../outside/secret": denied, ".././outside/secret": denied,
-		"nothing/../../outside/secret": denied, "out/../../outside/secret": denied, "./../ro/plain": denied, "../rw/plain": denied,
-		"..//outside/secret": denied, "sub//..//..//outside/secret": denied, "sub/./../../outside": denied,
-		"pl\x00ain": denied, "\x00": denied, "plain\x00": denied, "plain\x00/../..": denied, "sub/\x00/x": denied,
-		"\xff": denied, "sub/\xc3\x28": denied, "a\xed\xa0\x80": denied, "\xc0\xae\xc0\xae/outside": denied, "\xc0\xaf": denied,
-		long: denied, "sub/" + long: denied, long + "/x": denied,
+		"nothing/../../outside/secret": denied, "out/../../outside/secret": denied, "./../ro/plain": denied,
+		"../rw/plain": denied, "..//outside/secret": denied, "sub//..//..//outside/secret": denied,
+		"sub/./../../outside": denied, "pl\x00ain": denied, "\x00": denied, "plain\x00": denied, "plain\x00/../..": denied,
+		"sub/\x00/x": denied, "\xff": denied, "sub/\xc3\x28": denied, "a\xed\xa0\x80": denied,
+		"\xc0\xae\xc0\xae/outside": denied, "\xc0\xaf": denied, long: denied, "sub/" + long: denied, long + "/x": denied,
 		strings.Repeat("a/", abi.MaxFileComponents) + "b":          denied,
 		strings.Repeat("x", abi.MaxFilePath+1):                     denied,
 		strings.Repeat("./", abi.MaxFilePath/2) + "plain":          denied,
@@ -96,18 +96,18 @@ func hostilePaths() map[string]answer {
 
 		// Through links: denied whether or not there is something at the end.
 		"out": denied, "out/": denied, "out/.": denied, "out/secret": denied, "out/secret/": denied, "out//secret": denied,
-		"out/nothing": denied, "out/dir": denied, "out/dir/": denied, "out/dir/inner": denied, "out/new": denied, "out/empty/new": denied,
-		"abs": denied, "abs/": denied, "abs/secret": denied, "abs/nothing": denied, "abs/dir/inner": denied,
-		"outfile": denied, "outfile/": denied, "outfile/.": denied, "absfile": denied, "absfile/": denied,
-		"up": denied, "up/": denied, "up/outside/secret": denied, "up/ro/plain": denied, "upup": denied, "upup/x": denied,
-		"root": denied, "root/": denied, "root/etc/passwd": denied, "root/proc/self/environ": denied,
-		"dot-out": denied, "dot-out/secret": denied, "none": denied, "none/": denied, "absnone": denied, "absnone/": denied,
-		"through": denied, "through/secret": denied, "self": denied, "self/secret": denied,
-		"sub/out": denied, "sub/out/secret": denied, "sub/deep/out/secret": denied, "sub/deep/../out/secret": denied,
-		"chain1": denied, "chain1/": denied, "chain1/secret": denied, "chain2/secret": denied,
-		"slash": denied, "slash/": denied, "slash/secret": denied, "etc": denied, "proc": denied, "proc/etc/passwd": denied,
-		"cwd": denied, "cwd/": denied, "emptydir": denied, "emptydir/": denied, "emptydir/x": denied,
-		"loop": loop, "loop/": loop, "loop/x": loop, "ping": loop, "ping/pong": loop,
+		"out/nothing": denied, "out/dir": denied, "out/dir/": denied, "out/dir/inner": denied, "out/new": denied,
+		"out/empty/new": denied, "abs": denied, "abs/": denied, "abs/secret": denied, "abs/nothing": denied,
+		"abs/dir/inner": denied, "outfile": denied, "outfile/": denied, "outfile/.": denied,
+		"absfile": denied, "absfile/": denied, "up": denied, "up/": denied, "up/outside/secret": denied,
+		"up/ro/plain": denied, "upup": denied, "upup/x": denied, "root": denied, "root/": denied, "root/etc/passwd": denied,
+		"root/proc/self/environ": denied, "dot-out": denied, "dot-out/secret": denied, "none": denied, "none/": denied,
+		"absnone": denied, "absnone/": denied, "through": denied, "through/secret": denied, "self": denied,
+		"self/secret": denied, "sub/out": denied, "sub/out/secret": denied, "sub/deep/out/secret": denied,
+		"sub/deep/../out/secret": denied, "chain1": denied, "chain1/": denied, "chain1/secret": denied,
+		"chain2/secret": denied, "slash": denied, "slash/": denied, "slash/secret": denied, "etc": denied, "proc": denied,
+		"proc/etc/passwd": denied, "cwd": denied, "cwd/": denied, "emptydir": denied, "emptydir/": denied,
+		"emptydir/x": denied, "loop": loop, "loop/": loop, "loop/x": loop, "ping": loop, "ping/pong": loop,
 		"plain/": notDir, "plain/.": notDir, "plain/x": notDir,
 	}
 	for n := range 8 {
@@ -195,7 +195,8 @@ func TestLinksInside(t *testing.T) {
 		must(t, os.Symlink("../dir/file", root+"/dir/updown"))
 		must(t, os.Symlink("gone", root+"/dangling"))
 	}
-	for _, path := range []string{"link/file", "filelink", "dir/updown", "link/updown", "link/../dir/file", "./link//file"} {
+	for _, path := range []string{"link/file", "filelink", "dir/updown", "link/updown",
+		"link/../dir/file", "./link//file"} {
 		p, a := g.openFile(ro, path, abi.FileRead, abi.FileBlock)
 		g.want(path, a, ok)
 		if string(p.Content) != "content" || p.Handle != 0 {

@@ -96,9 +96,11 @@ func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error 
 		return nil
 	}
 	for _, r := range GuestRoots(m, c.Approved.Mounts) {
-		lent.Filesystem.Mounts = append(lent.Filesystem.Mounts, abi.GuestMount{Path: mountPoint(r.Name), Mode: Mount{Writable: r.Writable}.Mode()})
+		lent.Filesystem.Mounts = append(lent.Filesystem.Mounts,
+			abi.GuestMount{Path: mountPoint(r.Name), Mode: Mount{Writable: r.Writable}.Mode()})
 	}
-	lent.Filesystem.Mounts = append(lent.Filesystem.Mounts, abi.GuestMount{Path: ScratchPath, Mode: Mount{Writable: true}.Mode()})
+	lent.Filesystem.Mounts = append(lent.Filesystem.Mounts,
+		abi.GuestMount{Path: ScratchPath, Mode: Mount{Writable: true}.Mode()})
 	return nil
 }
 
@@ -143,7 +145,8 @@ func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 		}
 		a, err := ApproveMount(w.Name, w.HostPath, w.Mode == "rw", q.DataDir)
 		if errors.Is(err, ErrRefused) {
-			return host.Invalid(path+".hostPath", "directory_refused", "no connector may see this directory; approve one that holds only what it may see")
+			return host.Invalid(path+".hostPath", "directory_refused",
+				"no connector may see this directory; approve one that holds only what it may see")
 		}
 		if err != nil {
 			return host.Invalid(path+".hostPath", "directory_missing", "want a directory that exists and can be reached")
@@ -166,7 +169,8 @@ func checkMount(asked []abi.MountRequest, w host.Mount, path string) error {
 	case w.Mode == "rw" && !asked[i].Writable:
 		return host.NotRequested(path + ".mode")
 	case !plainPath(p) || filepath.Clean(w.HostPath) != w.HostPath:
-		return host.Invalid(path+".hostPath", "path", "want the absolute path of a directory, or one that begins with ~/, without dots and doubled slashes")
+		return host.Invalid(path+".hostPath", "path",
+			"want the absolute path of a directory, or one that begins with ~/, without dots and doubled slashes")
 	}
 	return nil
 }
@@ -196,7 +200,8 @@ func (Kind) Show(c store.Connection, asked bool, q *host.Bindings) {
 	}
 	q.Filesystem = &host.FilesystemBinding{Mounts: []host.Mount{}}
 	for _, a := range c.Approved.Mounts {
-		q.Filesystem.Mounts = append(q.Filesystem.Mounts, host.Mount{Name: a.Name, HostPath: a.Path, Mode: Mount{Writable: a.Writable}.Mode()})
+		q.Filesystem.Mounts = append(q.Filesystem.Mounts,
+			host.Mount{Name: a.Name, HostPath: a.Path, Mode: Mount{Writable: a.Writable}.Mode()})
 	}
 }
 
@@ -215,7 +220,8 @@ func (Kind) Withdraw(a *store.Approved, names []string) (missing []string) {
 		have = append(have, m.Name)
 	}
 	left, missing := binding.Without(have, names)
-	a.Mounts = slices.DeleteFunc(slices.Clone(a.Mounts), func(m store.Mount) bool { return !slices.Contains(left, m.Name) })
+	a.Mounts = slices.DeleteFunc(slices.Clone(a.Mounts),
+		func(m store.Mount) bool { return !slices.Contains(left, m.Name) })
 	return missing
 }
 

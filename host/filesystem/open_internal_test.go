@@ -41,9 +41,10 @@ func TestCheckComparesWhatWasOpened(t *testing.T) {
 // The table of names that Windows takes for something else.
 func TestWindowsNames(t *testing.T) {
 	for name, want := range map[string]bool{
-		"CON": true, "con.txt": true, "Aux": true, "nul.tar.gz": true, "COM1": true, "lpt9.x": true, "COM\u00b9": true, "prn ": true, "CON .txt": true,
-		"file.": true, "file ": true, "a:b": true, `a\b`: true, "c:": true, "file:$DATA": true, "conin$": true,
-		"console": false, "com": false, "com10": false, "COMx": false, "lpt": false, "a.b": false, ".git": false, "nulls": false,
+		"CON": true, "con.txt": true, "Aux": true, "nul.tar.gz": true, "COM1": true, "lpt9.x": true, "COM\u00b9": true,
+		"prn ": true, "CON .txt": true, "file.": true, "file ": true, "a:b": true, `a\b`: true, "c:": true,
+		"file:$DATA": true, "conin$": true, "console": false, "com": false, "com10": false, "COMx": false, "lpt": false,
+		"a.b": false, ".git": false, "nulls": false,
 	} {
 		if got := windowsName(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)

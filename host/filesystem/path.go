@@ -77,7 +77,8 @@ func windowsName(part string) bool {
 		return true
 	}
 	for _, port := range []string{"COM", "LPT"} {
-		if n, ok := strings.CutPrefix(base, port); ok && strings.Contains("0123456789¹²³", n) && utf8.RuneCountInString(n) == 1 {
+		if n, ok := strings.CutPrefix(base, port); ok && strings.Contains("0123456789¹²³", n) &&
+			utf8.RuneCountInString(n) == 1 {
 			return true
 		}
 	}

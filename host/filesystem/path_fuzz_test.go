@@ -13,7 +13,8 @@ import (
 // FuzzPath: what passes is below the root, in the one form that the standard
 // library has for it, and within the limits; it passes again as itself.
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"a/b", "./a//b/", "a/../b", "../a", "a/../../b", "/etc", "", ".", "a/..", "a\x00b", strings.Repeat("a/", 300)} {
+	for _, s := range []string{"a/b", "./a//b/", "a/../b", "../a", "a/../../b", "/etc", "", ".", "a/..", "a\x00b",
+		strings.Repeat("a/", 300)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, p string) {

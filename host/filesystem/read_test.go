@@ -29,9 +29,9 @@ func TestOpenBringsContent(t *testing.T) {
 		ahead uint32
 		kept  bool
 	}{
-		{ro, 0, abi.FileBlock, false}, {ro, 10, abi.FileBlock, false}, {ro, 10, 10, false}, {ro, 10, 9, true}, {ro, 10, 0, true},
-		{ro, abi.FileBlock, abi.FileBlock, false}, {ro, abi.FileBlock + 1, abi.FileBlock, true},
-		{rw, 0, abi.FileBlock, true}, {rw, 10, abi.FileBlock, true},
+		{ro, 0, abi.FileBlock, false}, {ro, 10, abi.FileBlock, false}, {ro, 10, 10, false},
+		{ro, 10, 9, true}, {ro, 10, 0, true}, {ro, abi.FileBlock, abi.FileBlock, false},
+		{ro, abi.FileBlock + 1, abi.FileBlock, true}, {rw, 0, abi.FileBlock, true}, {rw, 10, abi.FileBlock, true},
 	} {
 		what := fmt.Sprintf("%+v", c)
 		for _, root := range []string{g.ro, g.rw} {
@@ -39,7 +39,8 @@ func TestOpenBringsContent(t *testing.T) {
 		}
 		p, a := g.openFile(c.mount, "f", abi.FileRead, c.ahead)
 		g.want(what, a, ok)
-		if !bytes.Equal(p.Content, content[:min(c.size, int(c.ahead))]) || p.Stat.Size != int64(c.size) || (p.Handle != 0) != c.kept {
+		if !bytes.Equal(p.Content, content[:min(c.size, int(c.ahead))]) || p.Stat.Size != int64(c.size) ||
+			(p.Handle != 0) != c.kept {
 			t.Errorf("%s: handle %d, size %d, %d bytes", what, p.Handle, p.Stat.Size, len(p.Content))
 		}
 		if p.Handle != 0 {

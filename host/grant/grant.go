@@ -104,7 +104,8 @@ func unsaid(approved, asked *abi.Manifest) []Want {
 		return nil
 	}
 	obtained := func(m *abi.Manifest, name string) bool {
-		return m.Sluice != nil && slices.ContainsFunc(m.Sluice.Secrets, func(f abi.SecretField) bool { return f.Name == name && f.OAuth != nil })
+		return m.Sluice != nil &&
+			slices.ContainsFunc(m.Sluice.Secrets, func(f abi.SecretField) bool { return f.Name == name && f.OAuth != nil })
 	}
 	for _, f := range asked.SecretFields() {
 		if obtained(approved, f.Name) && !obtained(asked, f.Name) {
@@ -120,7 +121,8 @@ func unsaid(approved, asked *abi.Manifest) []Want {
 		return l.wants // it sees all answers
 	}
 	for _, name := range sorted(approved.Sluice.InteractionFields) {
-		if approved.Sluice.InteractionFields[name].Delivery == "sealed" && asked.Sluice.InteractionFields[name].Delivery == "" {
+		if approved.Sluice.InteractionFields[name].Delivery == "sealed" &&
+			asked.Sluice.InteractionFields[name].Delivery == "" {
 			l.add(See, name, "")
 		}
 	}

@@ -15,7 +15,8 @@ var kinds = binding.Kinds{network.Kind{}, filesystem.Kind{}, browser.Kind{}}
 
 func manifest(t *testing.T, members string) *abi.Manifest {
 	t.Helper()
-	m, err := abi.ReadManifest([]byte(`{"protocol_version": "0.1.0", "connector_id": "x", "version": "1", "display_name": "X", ` + members + `}`))
+	m, err := abi.ReadManifest([]byte(
+		`{"protocol_version": "0.1.0", "connector_id": "x", "version": "1", "display_name": "X", ` + members + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,18 +78,28 @@ func TestAdded(t *testing.T) {
 		{"an answer", "", answer, []string{"have otp.code sent to https://a.example (body)"}},
 		{"an answer in the open", sealed, unsaid, []string{"see clarification.iban itself"}},
 		{"all answers in the open", sealed, "", []string{"see every answer of yours itself"}},
-		{"a token", "", obtained, []string{"use the secret token", "have token obtained from https://a.example/t", "have token obtained from https://a.example/t as the client c",
-			"have token obtained from https://a.example/t for the scope read", "have key sent to https://a.example/t (client_secret_basic)", "use the secret key"}},
-		{"another token server", obtained, moved, []string{"have token obtained from https://b.example/t", "have token obtained from https://b.example/t as the client c",
-			"have token obtained from https://b.example/t for the scope read", "have key sent to https://b.example/t (client_secret_basic)"}},
-		{"what it is obtained with", obtained, direct, []string{"have token sent to https://a.example (body)", "use the secret token itself, not what is obtained with it"}},
+		{"a token", "", obtained,
+			[]string{"use the secret token", "have token obtained from https://a.example/t",
+				"have token obtained from https://a.example/t as the client c",
+				"have token obtained from https://a.example/t for the scope read",
+				"have key sent to https://a.example/t (client_secret_basic)", "use the secret key"}},
+		{"another token server", obtained, moved,
+			[]string{"have token obtained from https://b.example/t",
+				"have token obtained from https://b.example/t as the client c",
+				"have token obtained from https://b.example/t for the scope read",
+				"have key sent to https://b.example/t (client_secret_basic)"}},
+		{"what it is obtained with", obtained, direct,
+			[]string{"have token sent to https://a.example (body)",
+				"use the secret token itself, not what is obtained with it"}},
 		{"another scope", obtained, broader, []string{"have token obtained from https://a.example/t for the scope write"}},
 		{"a session token", unsaid, session, []string{"have session sent to https://a.example (body)"}},
 		{"a session token from elsewhere", session, elsehere, []string{"see session itself"}},
 		{"a session token in the open", session, unsaid, []string{"see session itself"}},
-		{"a browser", "", browser, []string{"act in a browser of this machine, as you would: open pages of the servers it may reach, read them, click and type"}},
+		{"a browser", "", browser,
+			[]string{"act in a browser of this machine, as you would: open pages of the servers it may reach, read them, click and type"}},
 		{"more of a browser", browser, browses, []string{"send files of its own to pages", "take files that pages offer",
-			"make requests of its own as the one who is signed in at a.example", "have an action count as changing nothing but the page: tick (click)",
+			"make requests of its own as the one who is signed in at a.example",
+			"have an action count as changing nothing but the page: tick (click)",
 			"have an action done twice where once seemed to fail: tick (click)"}},
 		{"less of a browser", browses, browser, nil},
 	} {

@@ -34,7 +34,8 @@ func HoldIn(st store.Store, hostID, epoch string) Hold {
 		must(err)
 		f.Digest, f.Size, err = x.Finish()
 		must(err)
-		row := store.Run{ID: store.RunID("run_" + string(id) + key), ConnectionID: id, Status: "active", StartedAt: time.Now(), TriggerKind: "manual"}
+		row := store.Run{ID: store.RunID("run_" + string(id) + key), ConnectionID: id, Status: "active",
+			StartedAt: time.Now(), TriggerKind: "manual"}
 		lease, err := st.Acquire(t.Context(), row, hostID, epoch, time.Minute)
 		must(err)
 		batch := &store.Batch{Stream: "answers"}
@@ -42,8 +43,11 @@ func HoldIn(st store.Store, hostID, epoch string) Hold {
 		batch.Hold([]store.Held{{Field: "attachment", File: f}})
 		now := time.Now()
 		row.Status, row.FinishedAt = "succeeded", &now
-		receipt, err := st.Submit(t.Context(), &store.Commit{Lease: lease, Grant: "another", Batches: []*store.Batch{batch}, Files: []store.StagedFile{x}, Run: &row, End: true,
-			Events: []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", OccurredAt: now, RunID: row.ID, ConnectionID: id, Data: json.RawMessage(`{}`)}}})
+		receipt, err := st.Submit(t.Context(),
+			&store.Commit{Lease: lease, Grant: "another", Batches: []*store.Batch{batch}, Files: []store.StagedFile{x},
+				Run: &row, End: true,
+				Events: []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", OccurredAt: now, RunID: row.ID,
+					ConnectionID: id, Data: json.RawMessage(`{}`)}}})
 		must(err)
 		_, err = receipt.Result()
 		must(err)
@@ -81,7 +85,8 @@ func files(s *suite) {
 	if listed != len(want) {
 		s.Errorf("%d files", listed)
 	}
-	if page, err := s.Files(s.ctx, store.FileQuery{Connection: "filed", Stream: "answers", Key: "c"}); err != nil || len(page.Files) != 1 || page.Files[0].Name != "c.png" {
+	if page, err := s.Files(s.ctx, store.FileQuery{Connection: "filed", Stream: "answers", Key: "c"}); err != nil ||
+		len(page.Files) != 1 || page.Files[0].Name != "c.png" {
 		s.Errorf("of one record: %+v, %v", page, err)
 	}
 	for key, content := range map[string][]byte{"a": long, "b": nil, "c": []byte("short")} {

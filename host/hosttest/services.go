@@ -42,7 +42,9 @@ const Manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.or
 // wasm is a module with Manifest embedded, hold has a record of a connection hold a file.
 func Test(t *testing.T, wasm []byte, over Services, hold Hold) {
 	for name, part := range map[string]func(*suite){
-		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Authorizations": authorizations, "Schedules": schedules, "Search": search, "Queries": queries, "Assistants": assistants, "Files": files, "Absent": absent,
+		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets,
+		"Authorizations": authorizations, "Schedules": schedules, "Search": search, "Queries": queries,
+		"Assistants": assistants, "Files": files, "Absent": absent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			part(&suite{T: t, Services: over, ctx: context.WithoutCancel(t.Context()), wasm: wasm, hold: hold})
@@ -147,7 +149,8 @@ func connections(s *suite) {
 	s.refused(err, "conflict")
 
 	name := "Another name"
-	changed, err := s.ChangeConnection(s.ctx, "one", host.ChangeConnection{DisplayName: &name, Settings: json.RawMessage(`{"ask":[]}`)}, &c.Revision)
+	changed, err := s.ChangeConnection(s.ctx, "one",
+		host.ChangeConnection{DisplayName: &name, Settings: json.RawMessage(`{"ask":[]}`)}, &c.Revision)
 	s.must(err)
 	if changed.DisplayName != name || string(changed.Settings) != `{"ask":[]}` || changed.Revision == c.Revision {
 		s.Errorf("%+v", changed)
@@ -172,16 +175,20 @@ func grants(s *suite) {
 	s.made("one")
 	asked, err := s.Requested(s.ctx, "one")
 	s.must(err)
-	if len(asked.Streams) != 1 || len(asked.Words) == 0 || len(asked.Missing) == 0 || asked.Bindings["network"].Hosts == nil {
+	if len(asked.Streams) != 1 || len(asked.Words) == 0 || len(asked.Missing) == 0 ||
+		asked.Bindings["network"].Hosts == nil {
 		s.Errorf("%+v", asked)
 	}
-	_, err = s.GrantConnection(s.ctx, "one", host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"none"}]}`), AccessMode: "continuous"})
+	_, err = s.GrantConnection(s.ctx, "one",
+		host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"none"}]}`), AccessMode: "continuous"})
 	s.refused(err, "validation_error")
 	g, err := s.GrantConnection(s.ctx, "one", host.GrantTerms{AccessMode: "continuous"})
 	s.must(err)
-	approved, err := s.ApproveBindings(s.ctx, "one", host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.example.org"}}})
+	approved, err := s.ApproveBindings(s.ctx, "one",
+		host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.example.org"}}})
 	s.must(err)
-	if g.Status != "active" || approved.Network == nil || !slices.Equal(approved.Network.Hosts, []string{"api.example.org"}) {
+	if g.Status != "active" || approved.Network == nil ||
+		!slices.Equal(approved.Network.Hosts, []string{"api.example.org"}) {
 		s.Errorf("%+v, %+v", g, approved)
 	}
 	c, err := s.Connection(s.ctx, "one")
@@ -218,10 +225,13 @@ func secrets(s *suite) {
 func authorizations(s *suite) {
 	s.made("one")
 	for _, secret := range []string{"token", "none"} {
-		_, err := s.Authorize(s.ctx, host.NewAuthorization{Connector: "hosttest", Given: &host.Given{Connection: "one"}, Secret: secret, Flow: "device_code"})
+		_, err := s.Authorize(s.ctx,
+			host.NewAuthorization{Connector: "hosttest", Given: &host.Given{Connection: "one"}, Secret: secret,
+				Flow: "device_code"})
 		s.refused(err, "validation_error")
 	}
-	_, err := s.Authorize(s.ctx, host.NewAuthorization{Connector: "none", Given: &host.Given{}, Secret: "token", Flow: "device_code"})
+	_, err := s.Authorize(s.ctx,
+		host.NewAuthorization{Connector: "none", Given: &host.Given{}, Secret: "token", Flow: "device_code"})
 	s.refused(err, "connector_not_runnable")
 }
 
@@ -235,7 +245,8 @@ func schedules(s *suite) {
 	if !created || put.IntervalSeconds != every {
 		s.Errorf("created %v: %+v", created, put)
 	}
-	_, created, err = s.PutSchedule(s.ctx, "one", host.ScheduleDefinition{Cron: "0 6 * * *", Timezone: "Europe/Berlin"}, &put.Revision)
+	_, created, err = s.PutSchedule(s.ctx, "one", host.ScheduleDefinition{Cron: "0 6 * * *", Timezone: "Europe/Berlin"},
+		&put.Revision)
 	s.must(err)
 	if created {
 		s.Error("it was there")
@@ -312,12 +323,14 @@ func absent(s *suite) {
 // search finds nothing where nothing was collected, and says what is wrong with a query.
 func search(s *suite) {
 	s.made("searched")
-	r, err := s.Search(s.ctx, host.SearchQuery{Words: `word "two words" begin* -without`, ConnectionID: "searched", Stream: "answers", Limit: 3})
+	r, err := s.Search(s.ctx,
+		host.SearchQuery{Words: `word "two words" begin* -without`, ConnectionID: "searched", Stream: "answers", Limit: 3})
 	s.must(err)
 	if r.Hits == nil || len(r.Hits) > 0 || r.More {
 		s.Errorf("%+v", r)
 	}
-	for _, q := range []host.SearchQuery{{}, {Words: "-without"}, {Words: strings.Repeat("word ", 21)}, {Words: "word", Limit: 101}, {Words: "word", Limit: -1}} {
+	for _, q := range []host.SearchQuery{{}, {Words: "-without"}, {Words: strings.Repeat("word ", 21)},
+		{Words: "word", Limit: 101}, {Words: "word", Limit: -1}} {
 		_, err := s.Search(s.ctx, q)
 		s.refused(err, "validation_error")
 	}
@@ -332,17 +345,21 @@ func queries(s *suite) {
 	if copies, err := s.Copying(s.ctx, nil); err != nil || copies == nil || len(copies) > 0 {
 		s.Errorf("%+v, %v", copies, err)
 	}
-	r, err := s.Query(s.ctx, host.Query{SQL: `SELECT 1 AS one, 'a"b', NULL, 0.5, x'00' UNION ALL SELECT 2, '', 1, 2, NULL`, Rows: 1})
+	r, err := s.Query(s.ctx,
+		host.Query{SQL: `SELECT 1 AS one, 'a"b', NULL, 0.5, x'00' UNION ALL SELECT 2, '', 1, 2, NULL`, Rows: 1})
 	s.must(err)
-	if row, err := json.Marshal(r.Rows); err != nil || string(row) != `[[1,"a\"b",null,0.5,"AA=="]]` || !r.Truncated || len(r.Columns) != 5 || r.Columns[0].Name != "one" {
+	if row, err := json.Marshal(r.Rows); err != nil || string(row) != `[[1,"a\"b",null,0.5,"AA=="]]` || !r.Truncated ||
+		len(r.Columns) != 5 || r.Columns[0].Name != "one" {
 		s.Errorf("%s, %+v, %v", row, r, err)
 	}
-	if r, err := s.Query(s.ctx, host.Query{SQL: `SELECT 1 WHERE 0`}); err != nil || r.Rows == nil || len(r.Rows) > 0 || r.Truncated {
+	if r, err := s.Query(s.ctx, host.Query{SQL: `SELECT 1 WHERE 0`}); err != nil || r.Rows == nil ||
+		len(r.Rows) > 0 || r.Truncated {
 		s.Errorf("%+v, %v", r, err)
 	}
 	for sql, code := range map[string]string{
-		`SELECT * FROM none.items`: "query_invalid", `SELEKT`: "query_invalid", `SELECT 1; SELECT 2`: "query_invalid", `ATTACH 'x' AS y`: "query_denied",
-		`DELETE FROM queried.answers`: "query_invalid", `SELECT zeroblob(1000000000)`: "query_limit", ``: "validation_error",
+		`SELECT * FROM none.items`: "query_invalid", `SELEKT`: "query_invalid", `SELECT 1; SELECT 2`: "query_invalid",
+		`ATTACH 'x' AS y`: "query_denied", `DELETE FROM queried.answers`: "query_invalid",
+		`SELECT zeroblob(1000000000)`: "query_limit", ``: "validation_error",
 	} {
 		_, err := s.Query(s.ctx, host.Query{SQL: sql})
 		s.refused(err, code)
@@ -356,7 +373,8 @@ func queries(s *suite) {
 // assistants are made, listed, and end; their names are then free again.
 func assistants(s *suite) {
 	s.made("seen")
-	terms := host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "seen", Scope: json.RawMessage(`{"streams":[{"name":"answers","fields":["id"]}]}`)}}, Ask: true}
+	terms := host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "seen",
+		Scope: json.RawMessage(`{"streams":[{"name":"answers","fields":["id"]}]}`)}}, Ask: true}
 	made, err := s.AddAssistant(s.ctx, host.NewAssistant{Name: "notes", AssistantTerms: terms})
 	s.must(err)
 	if made.Token == "" || made.Status != "active" || !made.Ask || made.Run || made.CreatedAt.IsZero() {
@@ -367,7 +385,8 @@ func assistants(s *suite) {
 	for _, wrong := range []host.NewAssistant{
 		{Name: "No Slug", AssistantTerms: terms}, {Name: "a"},
 		{Name: "a", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "none"}}}},
-		{Name: "a", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "seen", Scope: json.RawMessage(`{"streams":[{"name":"none"}]}`)}}}},
+		{Name: "a", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "seen",
+			Scope: json.RawMessage(`{"streams":[{"name":"none"}]}`)}}}},
 	} {
 		_, err := s.AddAssistant(s.ctx, wrong)
 		s.refused(err, "validation_error")
@@ -376,7 +395,8 @@ func assistants(s *suite) {
 	s.must(err)
 	all, err := s.Assistants(s.ctx)
 	s.must(err)
-	if one.Token != "" || len(all) != 1 || all[0].Token != "" || all[0].Name != "notes" || len(one.Connections) != 1 || one.Connections[0].ConnectionID != "seen" || one.Calls != 0 {
+	if one.Token != "" || len(all) != 1 || all[0].Token != "" || all[0].Name != "notes" || len(one.Connections) != 1 ||
+		one.Connections[0].ConnectionID != "seen" || one.Calls != 0 {
 		s.Errorf("%+v, %+v", one, all)
 	}
 	if calls, err := s.AssistantCalls(s.ctx, "notes", 0, 10); err != nil || calls == nil || len(calls) > 0 {

@@ -74,7 +74,8 @@ func (d *Desk) checkRun(ctx context.Context, id store.RunID, interactionID strin
 	if err != nil {
 		return err
 	}
-	return &run.Refusal{Code: "no_pending_interaction", Message: "the run has ended", Details: map[string]any{"outcome": string(o)}}
+	return &run.Refusal{Code: "no_pending_interaction", Message: "the run has ended",
+		Details: map[string]any{"outcome": string(o)}}
 }
 
 // find makes checks 5 to 7: the pending question has this id.
@@ -174,7 +175,8 @@ func (d *Desk) waitForQuestion(ctx context.Context, id store.RunID, interactionI
 			return nil
 		case <-wake:
 		case <-limit.C:
-			return &run.Refusal{Code: "unavailable", Message: "the run that asks is being resumed, or its host is too busy; answer again in a moment"}
+			return &run.Refusal{Code: "unavailable",
+				Message: "the run that asks is being resumed, or its host is too busy; answer again in a moment"}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -201,7 +203,8 @@ func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan stru
 func (d *Desk) removeEmpty(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.runs[id]; s != nil && s.question == nil && len(s.unsettled) == 0 && len(s.answered) == 0 && len(s.assistances) == 0 && !s.allowTimeOuts {
+	if s := d.runs[id]; s != nil && s.question == nil && len(s.unsettled) == 0 && len(s.answered) == 0 &&
+		len(s.assistances) == 0 && !s.allowTimeOuts {
 		if s.arrival != nil {
 			close(s.arrival) // waiters check again and make a new state
 		}

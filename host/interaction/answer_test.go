@@ -24,13 +24,16 @@ func TestAnswer(t *testing.T) {
 	value := json.RawMessage(`"424242"`)
 	done := make(chan error, 1)
 	go func() {
-		done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: map[string]json.RawMessage{"field_1": value}, By: "key:k1"})
+		done <- d.Answer(t.Context(),
+			host.Answer{RunID: runID, InteractionID: "login", Status: "success",
+				Data: map[string]json.RawMessage{"field_1": value}, By: "key:k1"})
 	}()
 	got := a.take()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if string(got.Data["the code"]) != `"424242"` || len(got.Data) != 1 || got.By != "key:k1" || got.Status != "success" || got.InteractionID != "login" {
+	if string(got.Data["the code"]) != `"424242"` || len(got.Data) != 1 || got.By != "key:k1" || got.Status != "success" ||
+		got.InteractionID != "login" {
 		t.Errorf("the run got %+v", got)
 	}
 	if strings.Trim(string(value), "\x00") != "" {
@@ -49,7 +52,8 @@ func TestChecksInOrder(t *testing.T) {
 	d := interaction.New(st)
 	first := ask(t, d, st, otp(runID, "login"))
 	go func() { first.take() }()
-	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
+	if err := d.Answer(t.Context(),
+		host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
 		t.Fatal(err)
 	}
 	second := ask(t, d, st, otp(runID, "login#2"))
@@ -65,7 +69,8 @@ func TestChecksInOrder(t *testing.T) {
 	}{
 		{"1 before 2", runID, " \t", "timeout", nil, "invalid_request", "field", "interactionId"},
 		{"1: too long an id", runID, strings.Repeat("x", 401), "success", nil, "invalid_request", "field", "interactionId"},
-		{"1: too much data before 2", runID, "login#2", "timeout", values("field_1", `"`+strings.Repeat("x", 8<<17)+`"`), "invalid_request", "field", "data"},
+		{"1: too much data before 2", runID, "login#2", "timeout", values("field_1", `"`+strings.Repeat("x", 8<<17)+`"`),
+			"invalid_request", "field", "data"},
 		{"2: an owner sends no timeout, before 3", "run_none", "login#2", "timeout", nil, "invalid_status", "", nil},
 		{"3", "run_none", "login#2", "success", nil, "not_found", "", nil},
 		{"4", "run_over", "login", "success", nil, "no_pending_interaction", "outcome", "never_asked"},
@@ -73,9 +78,11 @@ func TestChecksInOrder(t *testing.T) {
 		{"6", "run_idle", "login", "success", nil, "no_pending_interaction", "", nil},
 		{"7 before 8", runID, "other", "success", nil, "interaction_id_mismatch", "currentInteractionId", "login#2"},
 		{"8: required", runID, "login#2", "success", nil, "invalid_request", "field", "field_1"},
-		{"8: null is no value", runID, "login#2", "success", values("field_1", `null`), "invalid_request", "field", "field_1"},
+		{"8: null is no value", runID, "login#2", "success", values("field_1", `null`), "invalid_request",
+			"field", "field_1"},
 		{"8: type", runID, "login#2", "success", values("field_1", `1`), "invalid_request", "field", "field_1"},
-		{"8: the connector's own name", runID, "login#2", "success", values("field_1", `"1"`, "the code", `"1"`), "invalid_request", "field", "data"},
+		{"8: the connector's own name", runID, "login#2", "success", values("field_1", `"1"`, "the code", `"1"`),
+			"invalid_request", "field", "data"},
 		{"8: no JSON", runID, "login#2", "success", values("field_1", `"1`), "invalid_request", "field", "field_1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,7 +99,8 @@ func TestChecksInOrder(t *testing.T) {
 		})
 	}
 	d.AllowTimeOuts("run_idle")
-	if err := d.Answer(t.Context(), host.Answer{RunID: "run_idle", InteractionID: "login", Status: "timeout"}); code(err) != "no_pending_interaction" {
+	if err := d.Answer(t.Context(),
+		host.Answer{RunID: "run_idle", InteractionID: "login", Status: "timeout"}); code(err) != "no_pending_interaction" {
 		t.Errorf("%v: its owner may let questions time out", err)
 	}
 	if d.Waiting() != 1 {
@@ -129,25 +137,29 @@ func TestLimits(t *testing.T) {
 	d := interaction.New(st)
 	a := ask(t, d, st, q)
 	over := map[string]json.RawMessage{"a": json.RawMessage(strings.Repeat("1", 8<<10+1))}
-	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: over}); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(),
+		host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: over}); code(err) != "invalid_request" {
 		t.Errorf("a value of 8 KiB and a byte: %v", err)
 	}
 	many := map[string]json.RawMessage{}
 	for i := range 33 {
 		many[strings.Repeat("n", i+1)] = json.RawMessage("1")
 	}
-	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: many}); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(),
+		host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: many}); code(err) != "invalid_request" {
 		t.Errorf("33 fields: %v", err)
 	}
 	large := map[string]json.RawMessage{}
 	for i := range 9 {
 		large[q.Fields[i].Shown] = json.RawMessage(`"` + strings.Repeat("x", 8<<10-2) + `"`)
 	}
-	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: large}); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(),
+		host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: large}); code(err) != "invalid_request" {
 		t.Errorf("72 KiB: %v", err)
 	}
 	go func() { a.take() }()
-	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: data}); err != nil {
+	if err := d.Answer(t.Context(),
+		host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: data}); err != nil {
 		t.Errorf("at the limits: %v", err)
 	}
 }
@@ -162,7 +174,8 @@ func TestQuestionOnItsWay(t *testing.T) {
 		st.commit(runID, store.Interaction{ID: q.InteractionID, RunID: runID}) // durable, and not asked yet
 		done := make(chan error, 1)
 		go func() {
-			done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+			done <- d.Answer(t.Context(),
+				host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 		}()
 		synctest.Wait()
 		select {
@@ -184,11 +197,13 @@ func TestQuestionOnItsWayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(runID)
 		d := interaction.New(st)
-		for want, gone := range map[string]func(){"no_pending_interaction": func() { st.commit(runID) }, "unavailable": func() { /* never: the bound ends it */ }} {
+		for want, gone := range map[string]func(){"no_pending_interaction": func() { st.commit(runID) },
+			"unavailable": func() { /* never: the bound ends it */ }} {
 			st.commit(runID, store.Interaction{ID: "login", RunID: runID})
 			done := make(chan error, 1)
 			go func() {
-				done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+				done <- d.Answer(t.Context(),
+					host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 			}()
 			synctest.Wait()
 			gone()
@@ -217,7 +232,8 @@ func TestSecondAnswer(t *testing.T) {
 				answers := make(chan error, 2)
 				for range 2 {
 					go func() {
-						answers <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+						answers <- d.Answer(t.Context(),
+							host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 					}()
 				}
 				synctest.Wait()
@@ -244,11 +260,13 @@ func TestForgotten(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		answers := make(chan error, 2)
 		go func() {
-			answers <- d.Answer(ctx, host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+			answers <- d.Answer(ctx,
+				host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 		}()
 		synctest.Wait()
 		go func() {
-			answers <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+			answers <- d.Answer(t.Context(),
+				host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 		}()
 		synctest.Wait()
 		cancel()
@@ -278,7 +296,8 @@ func TestAskedAgain(t *testing.T) {
 			first := ask(t, d, st, otp(runID, "login"))
 			answer := make(chan error, 1)
 			go func() {
-				answer <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+				answer <- d.Answer(t.Context(),
+					host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 			}()
 			<-first.got
 			d.Forget(runID)
@@ -309,7 +328,8 @@ func TestAnswerBeforeTheDeskKnows(t *testing.T) {
 		st.commit(runID, store.Interaction{ID: "login#2", RunID: runID, Message: "Code?"})
 		answer := make(chan error, 1)
 		go func() {
-			answer <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login#2", Status: "success", Data: values("field_1", `"1"`)})
+			answer <- d.Answer(t.Context(),
+				host.Answer{RunID: runID, InteractionID: "login#2", Status: "success", Data: values("field_1", `"1"`)})
 		}()
 		synctest.Wait()
 		first.cancel()

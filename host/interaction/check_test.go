@@ -45,7 +45,8 @@ func TestValues(t *testing.T) {
 		{"no choice", choice(`["a","b"]`, "a", "b"), `"c"`, ``},
 		{"number among choices", choice(`[1,2]`), `2`, `2`},
 		{"a choice that was not shown", choice(`["a","b"]`, "a"), `"b"`, `"b"`},
-		{"a choice as it was shown", choice(`[1,"see https://x.example/?t=1"]`, "see [REDACTED_URL]"), `"see [REDACTED_URL]"`, `"see https://x.example/?t=1"`},
+		{"a choice as it was shown", choice(`[1,"see https://x.example/?t=1"]`, "see [REDACTED_URL]"), `"see [REDACTED_URL]"`,
+			`"see https://x.example/?t=1"`},
 		{"accept", approval, `"accept"`, `"accept"`},
 		{"neither accept nor reject", approval, `"perhaps"`, ``},
 	} {
@@ -56,7 +57,8 @@ func TestValues(t *testing.T) {
 			a := ask(t, d, st, c.q)
 			done := make(chan error, 1)
 			go func() {
-				done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: values("f", c.value)})
+				done <- d.Answer(t.Context(),
+					host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: values("f", c.value)})
 			}()
 			if c.got == "" {
 				if err := <-done; code(err) != "invalid_request" || detail(err, "field") != "f" {
@@ -86,7 +88,8 @@ func TestDecisions(t *testing.T) {
 	text := func(name string) run.Field { return run.Field{Name: name, Shown: name, Type: "string"} }
 	offered := func(enum ...string) run.Question {
 		return run.Question{RunID: string(runID), InteractionID: "q", Kind: "approval",
-			Fields: []run.Field{{Name: "action", Shown: "action", Type: "string", Required: true, Enum: enum}, text("comment"), text("edited")}}
+			Fields: []run.Field{{Name: "action", Shown: "action", Type: "string", Required: true, Enum: enum},
+				text("comment"), text("edited")}}
 	}
 	all, two := offered("accept", "reject", "refine", "edit-accept"), offered("accept", "reject")
 	for _, c := range []struct {
@@ -140,7 +143,8 @@ func answered(t *testing.T, q run.Question, data map[string]json.RawMessage, wro
 func TestFileAnswer(t *testing.T) {
 	file := run.Field{Name: "f", Shown: "f", Type: "string", File: true}
 	text := run.Field{Name: "t", Shown: "t", Type: "string"}
-	large := string(strictjson.AppendQuote(nil, abi.AnswerFile{Name: "a.csv", Data: make([]byte, abi.MaxAnswerFile)}.String()))
+	large := string(strictjson.AppendQuote(nil,
+		abi.AnswerFile{Name: "a.csv", Data: make([]byte, abi.MaxAnswerFile)}.String()))
 	for _, c := range []struct {
 		data  map[string]json.RawMessage
 		wrong string
@@ -152,6 +156,7 @@ func TestFileAnswer(t *testing.T) {
 		{values("t", large), "t"},
 		{values("f", large, "t", large), "data"},
 	} {
-		answered(t, run.Question{RunID: string(runID), InteractionID: "q", Kind: "clarification", Fields: []run.Field{file, text}}, c.data, c.wrong)
+		answered(t, run.Question{RunID: string(runID), InteractionID: "q", Kind: "clarification",
+			Fields: []run.Field{file, text}}, c.data, c.wrong)
 	}
 }

@@ -286,7 +286,8 @@ func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAs
 	}
 	for _, q := range open {
 		if q.ID == item {
-			return host.RawAssistance{Message: abi.CleanLines(q.Message), Schema: q.Schema, Attachments: []host.LiveAttachment{}}, nil
+			return host.RawAssistance{Message: abi.CleanLines(q.Message), Schema: q.Schema,
+				Attachments: []host.LiveAttachment{}}, nil
 		}
 	}
 	return host.RawAssistance{}, store.ErrNotFound
@@ -305,10 +306,12 @@ func (d *Desk) rawItem(id store.RunID, item string) (host.RawAssistance, bool) {
 		for _, f := range q.Fields {
 			names[f.Shown] = f.Name
 		}
-		return host.RawAssistance{Message: q.RawMessage, Schema: bytes.Clone(q.RawSchema), Attachments: []host.LiveAttachment{}, Fields: names, Page: pageOf(q.Page)}, true
+		return host.RawAssistance{Message: q.RawMessage, Schema: bytes.Clone(q.RawSchema),
+			Attachments: []host.LiveAttachment{}, Fields: names, Page: pageOf(q.Page)}, true
 	}
 	if a, ok := s.assistances[item]; ok {
-		return host.RawAssistance{Message: a.Message, Schema: bytes.Clone(a.Schema), Attachments: attachments(a.Attachments)}, true
+		return host.RawAssistance{Message: a.Message, Schema: bytes.Clone(a.Schema), Attachments: attachments(a.Attachments)},
+			true
 	}
 	return host.RawAssistance{}, false
 }

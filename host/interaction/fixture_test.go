@@ -104,9 +104,10 @@ func (m *memory) end(id store.RunID) {
 // otp is a question with one secret field, which the connector calls by a name
 // that is not shown.
 func otp(id store.RunID, interaction string) run.Question {
-	return run.Question{RunID: string(id), ConnectionID: "mailbox", InteractionID: interaction, Kind: "otp", RawMessage: "Code?",
-		RawSchema: json.RawMessage(`{"type":"object","required":["the code"],"properties":{"the code":{"type":"string"}}}`),
-		Fields:    []run.Field{{Name: "the code", Shown: "field_1", Type: "string", Secret: true, Required: true}}}
+	return run.Question{RunID: string(id), ConnectionID: "mailbox", InteractionID: interaction, Kind: "otp",
+		RawMessage: "Code?",
+		RawSchema:  json.RawMessage(`{"type":"object","required":["the code"],"properties":{"the code":{"type":"string"}}}`),
+		Fields:     []run.Field{{Name: "the code", Shown: "field_1", Type: "string", Secret: true, Required: true}}}
 }
 
 // An asker is the part of a run that asks: what closes its question first is how
@@ -125,7 +126,8 @@ type asker struct {
 func ask(t *testing.T, d *interaction.Desk, st *memory, q run.Question) *asker {
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &asker{t: t, desk: d, st: st, q: q, cancel: cancel, got: make(chan host.Answer, 1)}
-	st.commit(store.RunID(q.RunID), store.Interaction{ID: q.InteractionID, RunID: store.RunID(q.RunID), Message: q.RawMessage})
+	st.commit(store.RunID(q.RunID),
+		store.Interaction{ID: q.InteractionID, RunID: store.RunID(q.RunID), Message: q.RawMessage})
 	go func() {
 		defer close(a.got)
 		if got, err := d.Ask(ctx, q); err == nil {

@@ -60,7 +60,8 @@ func race(t *testing.T, random *rand.Rand, n int, only string) (winner string) {
 	for i := range codes {
 		all.Go(func() {
 			start("answer", delays[i])
-			codes[i] = code(d.Answer(t.Context(), host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}))
+			codes[i] = code(d.Answer(t.Context(),
+				host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}))
 		})
 	}
 	for i, end := range []string{"cancel", "timeout"} {

@@ -22,10 +22,12 @@ func TestRaw(t *testing.T) {
 	d := interaction.New(st)
 	link := abi.Attachment{Kind: "url", URL: "https://bank.example/approve?t=1"}
 	schema := json.RawMessage(`{"a":1}`)
-	d.AssistanceOpened(runID, run.LiveAssistance{ID: "asst", Message: "Approve", Schema: schema, Attachments: []abi.Attachment{link}})
+	d.AssistanceOpened(runID,
+		run.LiveAssistance{ID: "asst", Message: "Approve", Schema: schema, Attachments: []abi.Attachment{link}})
 	schema[1] = 'X' // the run's memory is its own
 	got, err := d.Raw(t.Context(), runID, "asst")
-	if err != nil || got.Message != "Approve" || string(got.Schema) != `{"a":1}` || len(got.Attachments) != 1 || got.Attachments[0] != host.LiveAttachment(link) || got.Fields != nil {
+	if err != nil || got.Message != "Approve" || string(got.Schema) != `{"a":1}` || len(got.Attachments) != 1 ||
+		got.Attachments[0] != host.LiveAttachment(link) || got.Fields != nil {
 		t.Errorf("%+v %v", got, err)
 	}
 	d.AssistanceClosed(runID, "asst")
@@ -41,14 +43,16 @@ func TestRaw(t *testing.T) {
 	q.Page = run.Page{Title: "Sign in", Host: "bank.example"}
 	a := ask(t, d, st, q)
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
-		if got, err := d.Raw(t.Context(), runID, "login"); err == nil && got.Page != nil && *got.Page == (host.OpenPage{Title: "Sign in", URLHost: "bank.example"}) {
+		if got, err := d.Raw(t.Context(), runID, "login"); err == nil && got.Page != nil &&
+			*got.Page == (host.OpenPage{Title: "Sign in", URLHost: "bank.example"}) {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("%+v %v", got, err)
 		}
 	}
 	go func() { a.take() }()
-	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
+	if err := d.Answer(t.Context(),
+		host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := d.Raw(t.Context(), runID, "login"); !errors.Is(err, store.ErrNotFound) {
@@ -69,7 +73,8 @@ func TestLookup(t *testing.T) {
 		return store.Event{Type: "run.interaction_required", InteractionID: id}
 	}
 	resolved := func(id, status, by string) store.Event {
-		return store.Event{Type: "interrupt.resolved", InteractionID: id, Data: json.RawMessage(`{"status":"` + status + `","resolvedBy":"` + by + `"}`)}
+		return store.Event{Type: "interrupt.resolved", InteractionID: id,
+			Data: json.RawMessage(`{"status":"` + status + `","resolvedBy":"` + by + `"}`)}
 	}
 	for range 1200 { // more than a page
 		st.append(runID, store.Event{Type: "run.batch_ingested"})
@@ -117,7 +122,8 @@ func TestManyQuestions(t *testing.T) {
 	for i := range askers {
 		go askers[i].take()
 		id := store.RunID("run_" + strconv.Itoa(i))
-		if err := d.Answer(t.Context(), host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
+		if err := d.Answer(t.Context(),
+			host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,7 +37,8 @@ var ways = []escape{
 	{"exec_memory_file", tryExecMemory, never},
 	{"fork", tryFork, never},
 	{"ptrace_host", tryTrace, func(i Isolation) bool { return i.has(NamespacePID) || i.Landlock > 0 }},
-	{"signal_host", trySignal, func(i Isolation) bool { return i.has(NamespacePID) || i.UID == UIDOwn || i.Landlock >= abiScopes }},
+	{"signal_host", trySignal,
+		func(i Isolation) bool { return i.has(NamespacePID) || i.UID == UIDOwn || i.Landlock >= abiScopes }},
 	{"signal_by_descriptor", tryOwner, func(i Isolation) bool { return i.has(NamespacePID) }},
 	{"host_clock", tryClock, func(i Isolation) bool { return i.has(NamespacePID) }},
 	{"mount", tryMount, func(i Isolation) bool { return i.UID == UIDOwn || i.Landlock > 0 }},
@@ -273,7 +274,8 @@ func tryRing(targets) error {
 
 // tryMemory allocates one page more than the limit.
 func tryMemory(t targets) error {
-	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
 	return err
 }
 
@@ -286,7 +288,8 @@ func tryDroppable(t targets) error {
 
 // tryShared allocates memory that the limit does not count.
 func tryShared(t targets) error {
-	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
+	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_SHARED)
 	return err
 }
 
@@ -317,7 +320,8 @@ func tryFileMemory(targets) error {
 
 // tryStack allocates memory that counts as stack.
 func tryStack(t targets) error {
-	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_GROWSDOWN)
+	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_GROWSDOWN)
 	return err
 }
 

@@ -190,7 +190,8 @@ func (p *Process) judge() (blocked bool, by string) {
 	case exit.Signal != 0 && exit.Signal == signalViolation:
 		return true, "killed for the system call"
 	case exit.Signal == 0 && bytes.Contains(exit.head, []byte("failed to create new OS thread")),
-		bytes.Contains(exit.head, []byte("runtime/cgo: pthread_create failed")): // in a build with cgo it is the C library that gives up
+		// in a build with cgo it is the C library that gives up
+		bytes.Contains(exit.head, []byte("runtime/cgo: pthread_create failed")):
 		return true, "no thread could be made"
 	}
 	return false, fmt.Sprintf("ended with status %d, signal %d", exit.Code, exit.Signal)

@@ -114,7 +114,8 @@ func RunLimits(guest, code uint64, compute time.Duration) Limits {
 // to entry bytes.
 func CompileLimits(entry uint64) Limits {
 	const data = 1024 * mebibyte
-	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: 30 * time.Second, FileBytes: entry, Files: defaultFiles}
+	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: 30 * time.Second, FileBytes: entry,
+		Files: defaultFiles}
 }
 
 // completed validates l and sets defaults.

@@ -57,7 +57,8 @@ func TestEachLayerAlone(t *testing.T) {
 		{"landlock", jail.Walls{NoUID: true, NoNamespaces: true, NoSeccomp: true},
 			append([]string{"tcp", "unix_socket", "mount", "ptrace_host"}, files...)},
 		{"seccomp", jail.Walls{NoUID: true, NoNamespaces: true, NoLandlock: true},
-			append([]string{"tcp", "udp", "fork", "map_executable", "make_executable", "io_uring", "exec_memory_file", "mount"}, files...)},
+			append([]string{"tcp", "udp", "fork", "map_executable", "make_executable", "io_uring", "exec_memory_file", "mount"},
+				files...)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			test := selfTest(t, tc.walls)
@@ -79,7 +80,8 @@ func TestEachLayerAlone(t *testing.T) {
 // Without walls the same attempts succeed, so a failure means something.
 func TestCanaryFliesWithoutWalls(t *testing.T) {
 	test := selfTest(t, jail.Walls{Off: true})
-	open := []string{"open_passwd", "open_data_directory", "create_file", "tcp", "udp", "unix_socket", "exec", "exec_memory_file",
+	open := []string{"open_passwd", "open_data_directory", "create_file", "tcp", "udp", "unix_socket",
+		"exec", "exec_memory_file",
 		"fork", "signal_host", "map_executable", "make_executable", "exceed_memory"}
 	for _, a := range test.Attempts {
 		if a.Expected {
@@ -112,7 +114,8 @@ func TestUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Fatalf("as uid 65534: %v\n%s", err, out)
 	}
-	for _, want := range []string{"--- PASS: TestNoEscape", "--- PASS: TestParentDeath/spin", "Namespaces:[user network mount pid ipc uts]"} {
+	for _, want := range []string{"--- PASS: TestNoEscape", "--- PASS: TestParentDeath/spin",
+		"Namespaces:[user network mount pid ipc uts]"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("as uid 65534: no %q in\n%s", want, out)
 		}

@@ -50,7 +50,8 @@ func (e Exit) Cause(limits Limits) Cause {
 		return CauseKilled
 	case e.Signal == signalViolation && e.Signal != 0:
 		return CauseViolation
-	case e.Signal == signalCPU && e.Signal != 0, e.Signal == syscall.SIGKILL && limits.CPU > 0 && e.CPU() >= limits.CPU-time.Second/2:
+	case e.Signal == signalCPU && e.Signal != 0, e.Signal == syscall.SIGKILL && limits.CPU > 0 &&
+		e.CPU() >= limits.CPU-time.Second/2:
 		return CauseCPU
 	case e.Code == 0:
 		return CauseExited

@@ -22,11 +22,12 @@ func TestGroupsOf(t *testing.T) {
 			"2[/sys/fs/cgroup/unified] [/sys/fs/cgroup/memory /sys/fs/cgroup/pids]"},
 		"a container": {"4:memory:/docker/1/a\n2:pids:/docker/1\n",
 			strings.ReplaceAll(one, " / /sys", " /docker/1 /sys"), "[/sys/fs/cgroup/memory/a /sys/fs/cgroup/pids]"},
-		"outside of what is mounted": {"4:memory:/other\n2:pids:/other\n", strings.ReplaceAll(one, " / /sys", " /docker/1 /sys"), ""},
-		"above what is mounted":      {"0::/../x\n", two, ""},
-		"memory alone":               {"4:memory:/\n", one, ""},
-		"none":                       {"", "", ""},
-		"garbage":                    {":::\n\n0:\n", "x - y\n - \ncgroup2 - cgroup2\n", ""},
+		"outside of what is mounted": {"4:memory:/other\n2:pids:/other\n",
+			strings.ReplaceAll(one, " / /sys", " /docker/1 /sys"), ""},
+		"above what is mounted": {"0::/../x\n", two, ""},
+		"memory alone":          {"4:memory:/\n", one, ""},
+		"none":                  {"", "", ""},
+		"garbage":               {":::\n\n0:\n", "x - y\n - \ncgroup2 - cgroup2\n", ""},
 	} {
 		var got []string
 		for _, g := range groupsOf(c.own, c.mounts) {

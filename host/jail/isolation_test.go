@@ -11,7 +11,8 @@ import (
 
 // The members and their names are part of run.started.
 func TestIsolationJSON(t *testing.T) {
-	i := jail.Isolation{Level: jail.LevelPartial, Namespaces: []string{}, Landlock: 7, Seccomp: jail.SeccompLoad, Rlimits: true, UID: jail.UIDShared}
+	i := jail.Isolation{Level: jail.LevelPartial, Namespaces: []string{}, Landlock: 7, Seccomp: jail.SeccompLoad,
+		Rlimits: true, UID: jail.UIDShared}
 	got, err := json.Marshal(i)
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +40,13 @@ func TestMeets(t *testing.T) {
 
 // Whatever is less than promised is named.
 func TestLacks(t *testing.T) {
-	promised := jail.Isolation{Namespaces: []string{"network", "mount"}, Landlock: 7, Seccomp: jail.SeccompStrict, Rlimits: true, UID: jail.UIDOwn}
+	promised := jail.Isolation{Namespaces: []string{"network", "mount"}, Landlock: 7, Seccomp: jail.SeccompStrict,
+		Rlimits: true, UID: jail.UIDOwn}
 	if got := promised.Lacks(promised); len(got) > 0 {
 		t.Errorf("lacks of itself: %q", got)
 	}
-	got := jail.Isolation{Namespaces: []string{"network"}, Landlock: 6, Seccomp: jail.SeccompLoad, UID: jail.UIDShared}.Lacks(promised)
+	got := jail.Isolation{Namespaces: []string{"network"}, Landlock: 6, Seccomp: jail.SeccompLoad,
+		UID: jail.UIDShared}.Lacks(promised)
 	if d := cmp.Diff([]string{"mount namespace", "landlock", "seccomp", "rlimits", "uid"}, got); d != "" {
 		t.Errorf("lacks (-want +got):\n%s", d)
 	}
@@ -74,7 +77,8 @@ func TestFullHasTwoWalls(t *testing.T) {
 		"namespaces without network":         {every[1:], 5, jail.UIDOwn, jail.SeccompStrict, true, jail.LevelPartial},
 		"nothing but limits":                 {nil, 0, jail.UIDShared, jail.SeccompOff, true, jail.LevelProcess},
 	} {
-		i := jail.Isolation{Namespaces: tc.namespaces, Landlock: tc.landlock, UID: tc.uid, Seccomp: tc.seccomp, Rlimits: tc.limits}
+		i := jail.Isolation{Namespaces: tc.namespaces, Landlock: tc.landlock, UID: tc.uid,
+			Seccomp: tc.seccomp, Rlimits: tc.limits}
 		if got := i.Judged().Level; got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}

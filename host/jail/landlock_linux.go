@@ -39,7 +39,8 @@ func restrictFiles(dir int, writable bool) (int, error) {
 		return 0, err
 	}
 	handled := landlockHandled(abi)
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&handled)), unsafe.Sizeof(handled), 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&handled)),
+		unsafe.Sizeof(handled), 0)
 	if errno != 0 {
 		return 0, fmt.Errorf("create landlock rules: %w", errno)
 	}

@@ -219,7 +219,8 @@ func socketPair() (host, worker *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make socket pair: %w", err)
 	}
-	err = errors.Join(unix.SetNonblock(fds[0], true), unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer))
+	err = errors.Join(unix.SetNonblock(fds[0], true),
+		unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer))
 	if err != nil {
 		closeFD(fds[0])
 		closeFD(fds[1])

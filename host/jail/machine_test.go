@@ -32,7 +32,8 @@ var machine = sync.OnceValue(func() []string {
 		_ = child.Wait() // status 9, as of every program a canary reaches
 		has = append(has, "namespaces")
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno == 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0,
+		unix.LANDLOCK_CREATE_RULESET_VERSION); errno == 0 {
 		has = append(has, "landlock")
 	}
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {

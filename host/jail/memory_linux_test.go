@@ -14,13 +14,16 @@ func TestFreeMemory(t *testing.T) {
 		want    uint64
 		bounded bool
 	}{
-		"version 2": {true, map[string]string{"memory.max": "1000\n", "memory.current": "700\n", "memory.stat": "anon 400\ninactive_file 200\n"}, 500, true},
+		"version 2": {true, map[string]string{"memory.max": "1000\n", "memory.current": "700\n",
+			"memory.stat": "anon 400\ninactive_file 200\n"}, 500, true},
 		"version 1": {false, map[string]string{"memory.limit_in_bytes": "1000\n", "memory.usage_in_bytes": "700\n",
 			"memory.stat": "inactive_file 1\ntotal_inactive_file 100\n"}, 400, true},
 		"over its bound": {true, map[string]string{"memory.max": "1000\n", "memory.current": "1200\n"}, 0, true},
 		"unbounded":      {true, map[string]string{"memory.max": "max\n", "memory.current": "700\n"}, 0, false},
 		"the root":       {true, map[string]string{"memory.stat": "inactive_file 200\n"}, 0, false},
-		"cached alone":   {true, map[string]string{"memory.max": "1000\n", "memory.current": "100\n", "memory.stat": "inactive_file 200\n"}, 1000, true},
+		"cached alone": {true,
+			map[string]string{"memory.max": "1000\n", "memory.current": "100\n", "memory.stat": "inactive_file 200\n"}, 1000,
+			true},
 	} {
 		g := &groups{parents: []string{t.TempDir()}, unified: c.unified}
 		for file, text := range c.files {

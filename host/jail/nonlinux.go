@@ -26,7 +26,8 @@ func whyNoLayer() (cause, remedy string) {
 	return runtime.GOOS + " has no such layer; a worker is a process with limits", "run untrusted connectors on Linux"
 }
 
-var whyNoUID, whyNoNamespaces, whyNoLandlock, whyNoSeccomp, whyNoLimits, whyNoGroup = whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer
+var whyNoUID, whyNoNamespaces, whyNoLandlock, whyNoSeccomp, whyNoLimits, whyNoGroup = whyNoLayer, whyNoLayer,
+	whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer
 
 // groups and group are empty, because only Linux has control groups.
 type (

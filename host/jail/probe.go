@@ -37,7 +37,9 @@ func (l *Launcher) Probe(ctx context.Context, dataDir string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return Report{SelfTest: test, Layers: append(explain(test.Isolation), layer("group", l.Grouped(), "memory and threads of each worker", whyNoGroup))}, nil
+	return Report{SelfTest: test,
+		Layers: append(explain(test.Isolation),
+			layer("group", l.Grouped(), "memory and threads of each worker", whyNoGroup))}, nil
 }
 
 // explain describes each layer of an isolation.

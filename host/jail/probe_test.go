@@ -38,7 +38,8 @@ func TestProbeOfPoorerMachines(t *testing.T) {
 		{"no namespaces", jail.Walls{NoNamespaces: true, NoUID: true}, jail.LevelFull, []string{"uid", "namespaces"}},
 		{"no landlock", jail.Walls{NoLandlock: true}, jail.LevelFull, []string{"landlock"}},
 		{"no seccomp", jail.Walls{NoSeccomp: true}, jail.LevelPartial, []string{"seccomp"}},
-		{"only seccomp", jail.Walls{NoNamespaces: true, NoUID: true, NoLandlock: true}, jail.LevelPartial, []string{"uid", "namespaces", "landlock"}},
+		{"only seccomp", jail.Walls{NoNamespaces: true, NoUID: true, NoLandlock: true}, jail.LevelPartial,
+			[]string{"uid", "namespaces", "landlock"}},
 		{"nothing", jail.Walls{Off: true}, jail.LevelProcess, []string{"uid", "namespaces", "landlock", "seccomp", "limits"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -50,7 +51,8 @@ func TestProbeOfPoorerMachines(t *testing.T) {
 			if tc.walls.NoNamespaces && !tc.walls.Off && r.Isolation.Landlock < 6 {
 				tc.level = jail.LevelPartial // the second wall before sockets and processes came with that version
 			}
-			want := map[string]string{"uid": "ok", "namespaces": "ok", "landlock": "ok", "seccomp": "ok", "limits": "ok", "group": groupState(l)}
+			want := map[string]string{"uid": "ok", "namespaces": "ok", "landlock": "ok", "seccomp": "ok", "limits": "ok",
+				"group": groupState(l)}
 			for _, name := range tc.missing {
 				want[name] = "missing"
 			}

@@ -35,7 +35,8 @@ func whyNoNamespaces() (cause, remedy string) {
 		}
 	}
 	if contained() {
-		return "a container without privileges", "run on the machine itself, or allow user namespaces in the container's seccomp profile"
+		return "a container without privileges",
+			"run on the machine itself, or allow user namespaces in the container's seccomp profile"
 	}
 	return "a policy of this system, a changed root, or a kernel without namespaces",
 		"run as root or as a user who may make user namespaces (unshare -Ur true succeeds)"
@@ -61,7 +62,8 @@ func whyNoLandlock() (cause, remedy string) {
 	case errors.Is(err, unix.ENOSYS):
 		return "the kernel is older than 5.13 or built without Landlock", "use a newer kernel"
 	}
-	return "Landlock is forbidden here: " + err.Error(), "allow the landlock system calls in the container's seccomp profile"
+	return "Landlock is forbidden here: " + err.Error(),
+		"allow the landlock system calls in the container's seccomp profile"
 }
 
 func whyNoSeccomp() (cause, remedy string) {
@@ -72,7 +74,8 @@ func whyNoSeccomp() (cause, remedy string) {
 }
 
 func whyNoGroup() (cause, remedy string) {
-	return "this host may make no control groups", "run it as root, or as a systemd service with Delegate=yes; see cgroups(7)"
+	return "this host may make no control groups",
+		"run it as root, or as a systemd service with Delegate=yes; see cgroups(7)"
 }
 
 func whyNoLimits() (cause, remedy string) {

@@ -113,7 +113,8 @@ func mountRoot() (int, error) {
 	if err := unix.FsconfigCreate(fs); err != nil {
 		return -1, fmt.Errorf("create tmpfs: %w", err)
 	}
-	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC,
+		unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("mount tmpfs: %w", err)
 	}

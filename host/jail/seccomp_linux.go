@@ -105,7 +105,8 @@ const largeFile = 0o100000 | 0o400000
 // memory, files and growing stacks. Code is not mapped executable but written first and then protected.
 var privateMemory = []condition{
 	without(2, unix.PROT_EXEC),
-	{argument: 3, mask: ^uint32(unix.MAP_FIXED | unix.MAP_NORESERVE | unix.MAP_STACK), values: []uint32{unix.MAP_PRIVATE | unix.MAP_ANON, mapDroppable | unix.MAP_ANON}},
+	{argument: 3, mask: ^uint32(unix.MAP_FIXED | unix.MAP_NORESERVE | unix.MAP_STACK),
+		values: []uint32{unix.MAP_PRIVATE | unix.MAP_ANON, mapDroppable | unix.MAP_ANON}},
 }
 
 // mapDroppable is private memory that the kernel may take away at any time. The runtime keeps the state of its random
@@ -144,13 +145,15 @@ func basis(pid int) policy {
 		checked: []check{
 			when(unix.SYS_FUTEX, is(1, futexes...)),
 			when(unix.SYS_CLOCK_GETTIME, only(0, 15)), // clocks of the system; others name a process or a descriptor
-			when(unix.SYS_MADVISE, is(2, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_COLLAPSE)),
+			when(unix.SYS_MADVISE, is(2, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE,
+				unix.MADV_COLLAPSE)),
 			{call: unix.SYS_FCNTL, any: [][]condition{
 				{is(1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_DUPFD_CLOEXEC)},
 				{is(1, unix.F_SETFL), only(2, unix.O_ACCMODE|unix.O_APPEND|unix.O_NONBLOCK|largeFile)},
 			}},
 			when(unix.SYS_TGKILL, is(0, uint32(pid)), only(2, 31)),
-			{call: unix.SYS_CLONE, refused: []condition{{argument: 0, mask: clones, values: []uint32{unix.CLONE_THREAD}}}, errno: uint32(unix.EAGAIN)},
+			{call: unix.SYS_CLONE, refused: []condition{{argument: 0, mask: clones, values: []uint32{unix.CLONE_THREAD}}},
+				errno: uint32(unix.EAGAIN)},
 			{call: unix.SYS_CLONE3, refused: []condition{}, errno: uint32(unix.ENOSYS)},
 			when(unix.SYS_PRCTL, is(0, unix.PR_SET_VMA), is(1, unix.PR_SET_VMA_ANON_NAME)),
 		},

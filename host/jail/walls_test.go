@@ -60,7 +60,8 @@ func TestDescriptors(t *testing.T) {
 	l := launcher(t, jail.Options{})
 	w, r := run(t, l, order{Do: "list descriptors"}, codeDir(t, l))
 	got := w.reply(t).Result
-	want := []string{"0 close-on-exec=0", "1 close-on-exec=0", "2 close-on-exec=0", "3 close-on-exec=0", "4 close-on-exec=1", "5 close-on-exec=1"}
+	want := []string{"0 close-on-exec=0", "1 close-on-exec=0", "2 close-on-exec=0", "3 close-on-exec=0",
+		"4 close-on-exec=1", "5 close-on-exec=1"}
 	runtimes := min(2, max(0, len(got)-len(want)))
 	if d := cmp.Diff(want, got[:len(got)-runtimes]); d != "" {
 		t.Errorf("descriptors (-want +got):\n%s", d)
@@ -130,7 +131,8 @@ func TestEveryThread(t *testing.T) {
 // make no thread, whatever uid it has.
 func TestWorkerStandsBehindItsHost(t *testing.T) {
 	need(t, "namespaces", "seccomp")
-	for name, walls := range map[string]jail.Walls{"every wall": {}, "a shared uid": {NoUID: true}, "no namespaces": {NoUID: true, NoNamespaces: true}} {
+	for name, walls := range map[string]jail.Walls{"every wall": {}, "a shared uid": {NoUID: true},
+		"no namespaces": {NoUID: true, NoNamespaces: true}} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := run(t, launcher(t, jail.Options{Walls: walls}), order{Seal: true}, nil)
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.PID()))
@@ -279,7 +281,8 @@ func TestSealForbidsMachineCode(t *testing.T) {
 	if got := w.reply(t).Result; !cmp.Equal(got, []string{"<nil>"}) {
 		t.Fatalf("before seal: %q", got)
 	}
-	for _, o := range []order{{Do: "map executable"}, {Do: "map executable", Seal: true}, {Do: "protect executable", Seal: true}} {
+	for _, o := range []order{{Do: "map executable"}, {Do: "map executable", Seal: true},
+		{Do: "protect executable", Seal: true}} {
 		w, _ := run(t, l, o, nil)
 		exit := wait(t, w)
 		if cause := exit.Cause(jail.Limits{}); cause != jail.CauseViolation {

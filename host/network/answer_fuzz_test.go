@@ -15,7 +15,8 @@ import (
 // FuzzAddress: an address is public only if nothing that the standard library
 // knows of speaks against it, and however it is written.
 func FuzzAddress(f *testing.F) {
-	for _, s := range []string{"8.8.8.8", "127.0.0.1", "::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "fe80::1%eth0", "2002:7f00:1::", "2606:4700::1111"} {
+	for _, s := range []string{"8.8.8.8", "127.0.0.1", "::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "fe80::1%eth0",
+		"2002:7f00:1::", "2606:4700::1111"} {
 		f.Add(s, false)
 		f.Add(s, true)
 	}
@@ -34,10 +35,12 @@ func FuzzAddress(f *testing.F) {
 			return
 		}
 		b := a.Unmap()
-		if wide := b.As16(); b.Is6() && nat64 && strings.HasPrefix(string(wide[:]), "\x00\x64\xff\x9b\x00\x00\x00\x00\x00\x00\x00\x00") {
+		if wide := b.As16(); b.Is6() && nat64 &&
+			strings.HasPrefix(string(wide[:]), "\x00\x64\xff\x9b\x00\x00\x00\x00\x00\x00\x00\x00") {
 			b = netip.AddrFrom4([4]byte(wide[12:]))
 		}
-		if !b.IsGlobalUnicast() || b.IsPrivate() || b.IsLoopback() || b.IsLinkLocalUnicast() || b.IsMulticast() || b.Zone() != "" || b == own {
+		if !b.IsGlobalUnicast() || b.IsPrivate() || b.IsLoopback() || b.IsLinkLocalUnicast() || b.IsMulticast() ||
+			b.Zone() != "" || b == own {
 			t.Fatalf("%v is public", a)
 		}
 	})
@@ -65,7 +68,8 @@ func FuzzAnswerHeaders(f *testing.F) {
 			}
 		}
 		from := &url.URL{Scheme: "https", Host: "www.example.org", Path: "/a/b"}
-		for to, own := range map[string]bool{"https://www.example.org/a/b": true, "http://www.example.org/a/b": true, "https://example.com/": false, "https://other.org/a/b": false, "https://10.0.0.1/": false} {
+		for to, own := range map[string]bool{"https://www.example.org/a/b": true, "http://www.example.org/a/b": true,
+			"https://example.com/": false, "https://other.org/a/b": false, "https://10.0.0.1/": false} {
 			u, err := url.Parse(to)
 			if err != nil {
 				t.Fatal(err)
@@ -80,7 +84,9 @@ func FuzzAnswerHeaders(f *testing.F) {
 			size := 0
 			for _, c := range sent {
 				size += len(c.Name) + len(c.Value)
-				if u.Scheme == "http" && strings.HasPrefix(strings.ToLower(c.Name), "__") && (strings.HasPrefix(strings.ToLower(c.Name), "__host-") || strings.HasPrefix(strings.ToLower(c.Name), "__secure-")) {
+				if u.Scheme == "http" && strings.HasPrefix(strings.ToLower(c.Name), "__") &&
+					(strings.HasPrefix(strings.ToLower(c.Name), "__host-") ||
+						strings.HasPrefix(strings.ToLower(c.Name), "__secure-")) {
 					t.Fatalf("%s goes over an open line", c.Name)
 				}
 			}
@@ -94,7 +100,8 @@ func FuzzAnswerHeaders(f *testing.F) {
 // FuzzTarget: a URL that passes names one server, over HTTP, in one way, and
 // passes unchanged a second time.
 func FuzzTarget(f *testing.F) {
-	for _, s := range []string{"https://example.org/", "http://EXAMPLE.org:80/a#b", "https://[::1]:443/", "//x/y", "../up", "https://a@b/", "http://0x7f.1/", "https://xn--bcher-kva.example/?q=%20"} {
+	for _, s := range []string{"https://example.org/", "http://EXAMPLE.org:80/a#b", "https://[::1]:443/", "//x/y", "../up",
+		"https://a@b/", "http://0x7f.1/", "https://xn--bcher-kva.example/?q=%20"} {
 		f.Add(s, false)
 		f.Add(s, true)
 	}
@@ -107,7 +114,8 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if canonical, err := network.CanonicalHost(host); err != nil || canonical != host || strings.Trim(u.Hostname(), "[]") != host {
+		if canonical, err := network.CanonicalHost(host); err != nil || canonical != host ||
+			strings.Trim(u.Hostname(), "[]") != host {
 			t.Fatalf("%q goes to host %q, dialled as %q: %v", raw, u.Hostname(), host, err)
 		}
 		if u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" || u.Fragment != "" {

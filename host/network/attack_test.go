@@ -79,26 +79,31 @@ func flood(c net.Conn, piece string) {
 func TestSpellings(t *testing.T) {
 	var hosts []string
 	for _, at := range []string{
-		"127.0.0.1", "127.1", "0", "0.0.0.0", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "127.0.0.01", "127.0.1",
-		"1.1", "0x7f.0.0.0x1", "017700000001", "127.0.0.0x1", "００.0.0.0", "127。0。0。1", "127．0．0．1", "①②⑦.0.0.1", "localhost",
-		"LOCALHOST", "localhost.", "foo.localhost", "ⓛocalhost", "169.254.169.254", "metadata.google.internal", "metadata", "nas.local",
-		"[::]", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]",
-		"[2002:7f00:1::]", "[fe80::1]", "[fc00::1]", "[::1%25lo]", "[::1%lo]", "::1", "[::1", "::1]", "[127.0.0.1]", "10.0.0.1", "192.168.1.1",
-		"100.64.0.1", "evil.example", "api.example.com.evil.example", "evil-api.example.com", "xapi.example.com", "api.example.comx",
+		"127.0.0.1", "127.1", "0", "0.0.0.0", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.0.0.1.",
+		"127.0.0.01", "127.0.1", "1.1", "0x7f.0.0.0x1", "017700000001", "127.0.0.0x1", "００.0.0.0", "127。0。0。1",
+		"127．0．0．1", "①②⑦.0.0.1", "localhost", "LOCALHOST", "localhost.", "foo.localhost", "ⓛocalhost",
+		"169.254.169.254", "metadata.google.internal", "metadata", "nas.local", "[::]", "[::1]", "[::ffff:127.0.0.1]",
+		"[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fe80::1]",
+		"[fc00::1]", "[::1%25lo]", "[::1%lo]", "::1", "[::1", "::1]", "[127.0.0.1]", "10.0.0.1", "192.168.1.1", "100.64.0.1",
+		"evil.example", "api.example.com.evil.example", "evil-api.example.com", "xapi.example.com", "api.example.comx",
 		"api.example.com..", ".api.example.com", "api..example.com", "api.example.com%00", "api.example.com%2eevil.example",
-		"api.example.com%09", "api%2eexample.com", "api.example.com,evil.example", "api.example.com;evil.example", "api.example.com|evil",
-		"api.example.com^", "api_x.example.com", "-api.example.com", "api.example.com-", "аpi.example.com", "xn--pi-8cd.example.com",
-		"*.example.com", "*", "api\u00ad.example.com.evil.example", "api.example.com@evil.example", "evil.example@api.example.com",
-		"a:b@api.example.com", "@api.example.com", ":@api.example.com", "api.example.com:443@evil.example", "api.example.com:@evil.example",
-		"api.example.com\\@evil.example", "evil.example\\.api.example.com", "api.example.com#@evil.example/", "evil.example#api.example.com",
-		"evil.example?api.example.com", "evil.example/api.example.com", "api.example.com:80", "api.example.com:0", "api.example.com:65979",
-		"api.example.com:443:443", "api.example.com:+443", "api.example.com:-1", "api.example.com:443x", "api.example.com:４４３",
-		"api.example.com:0x1bb", "api.example.com: 443",
+		"api.example.com%09", "api%2eexample.com", "api.example.com,evil.example", "api.example.com;evil.example",
+		"api.example.com|evil", "api.example.com^", "api_x.example.com", "-api.example.com", "api.example.com-",
+		"аpi.example.com", "xn--pi-8cd.example.com", "*.example.com", "*", "api\u00ad.example.com.evil.example",
+		"api.example.com@evil.example", "evil.example@api.example.com", "a:b@api.example.com", "@api.example.com",
+		":@api.example.com", "api.example.com:443@evil.example", "api.example.com:@evil.example",
+		"api.example.com\\@evil.example", "evil.example\\.api.example.com", "api.example.com#@evil.example/",
+		"evil.example#api.example.com", "evil.example?api.example.com", "evil.example/api.example.com", "api.example.com:80",
+		"api.example.com:0", "api.example.com:65979", "api.example.com:443:443", "api.example.com:+443", "api.example.com:-1",
+		"api.example.com:443x", "api.example.com:４４３", "api.example.com:0x1bb", "api.example.com: 443",
 	} {
-		hosts = append(hosts, "https://"+at+"/", "http://"+at+"/", "HTTPS://"+at, "https:\\\\"+at+"/", "https:///"+at, "//"+at+"/", "https:"+at, "https:/"+at+"/")
+		hosts = append(hosts, "https://"+at+"/", "http://"+at+"/", "HTTPS://"+at, "https:\\\\"+at+"/", "https:///"+at,
+			"//"+at+"/", "https:"+at, "https:/"+at+"/")
 	}
-	hosts = append(hosts, "javascript:1", "file:///etc/passwd", "ws://api.example.com/", "wss://api.example.com/", "unix:///run/x", "h2c://api.example.com/",
-		"https+unix://api.example.com/", "blob:https://api.example.com/", "view-source:https://api.example.com/", "\thttps://api.example.com/", "https\n://api.example.com/")
+	hosts = append(hosts, "javascript:1", "file:///etc/passwd", "ws://api.example.com/", "wss://api.example.com/",
+		"unix:///run/x", "h2c://api.example.com/",
+		"https+unix://api.example.com/", "blob:https://api.example.com/", "view-source:https://api.example.com/",
+		"\thttps://api.example.com/", "https\n://api.example.com/")
 	n := &names{answers: map[string][]string{"api.example.com": {"127.0.0.1"}}}
 	c := client(t, network.Options{Resolver: n}, entry(t, "api.example.com", false))
 	for _, u := range hosts {
@@ -126,8 +131,8 @@ func TestResolvers(t *testing.T) {
 		"loopback last": {"93.184.216.34", "127.0.0.1"}, "loopback first": {"127.0.0.1", "93.184.216.34"},
 		"mapped": {"::ffff:127.0.0.1"}, "nat64": {"64:ff9b::7f00:1"}, "6to4": {"2002:7f00:1::"}, "compatible": {"::7f00:1"},
 		"zone": {"fe80::1%lo"}, "public with a zone": {"2606:4700::1%lo"}, "this network": {"0.0.0.0"}, "any": {"::"},
-		"carrier": {"100.64.0.1"}, "broadcast": {"255.255.255.255"}, "multicast": {"ff02::1"}, "metadata": {"169.254.169.254"},
-		"too many": many, "none": {},
+		"carrier": {"100.64.0.1"}, "broadcast": {"255.255.255.255"}, "multicast": {"ff02::1"},
+		"metadata": {"169.254.169.254"}, "too many": many, "none": {},
 	} {
 		n := &names{answers: map[string][]string{"api.example.com": answers}}
 		_, err := get(client(t, network.Options{Resolver: n}, entry(t, "api.example.com", false)), "https://api.example.com/")
@@ -149,8 +154,10 @@ func TestResolvers(t *testing.T) {
 // An address of this machine is refused, although the table allows it.
 func TestOwnAddress(t *testing.T) {
 	own := netip.MustParseAddr("93.184.216.34")
-	n := &names{answers: map[string][]string{"api.example.com": {own.String()}, "mapped.example.com": {"::ffff:93.184.216.34"}}}
-	c := client(t, network.Options{Resolver: n, Table: &network.Table{Own: func() []netip.Addr { return []netip.Addr{own} }}},
+	n := &names{answers: map[string][]string{"api.example.com": {own.String()},
+		"mapped.example.com": {"::ffff:93.184.216.34"}}}
+	c := client(t, network.Options{Resolver: n,
+		Table: &network.Table{Own: func() []netip.Addr { return []netip.Addr{own} }}},
 		entry(t, "api.example.com", false), entry(t, "mapped.example.com", false))
 	for _, u := range []string{"https://api.example.com/", "https://mapped.example.com/"} {
 		if _, err := get(c, u); failure(t, err).Step != "address" {
@@ -172,11 +179,13 @@ func TestRedirectSpellings(t *testing.T) {
 	port := strconv.Itoa(int(other.Port))
 	c := client(t, network.Options{}, e)
 	for _, to := range []string{
-		"http://127.0.0.1:" + port, "//127.0.0.1:" + port, "///127.0.0.1:" + port, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port,
-		"http://127.1:" + port, "http://2130706433:" + port, "http://0:" + port, "\\\\127.0.0.1:" + port, "/\\127.0.0.1:" + port, "http:\\\\127.0.0.1:" + port,
-		"http://a@127.0.0.1:" + port, "http:127.0.0.1:" + port, "http:///127.0.0.1:" + port, "https://127.0.0.1:" + port, "HTTP://127.0.0.1:" + port,
-		base[len("http:"):] + "@127.0.0.1:" + port, "file:///etc/passwd", "gopher://127.0.0.1:" + port, "data:,x", "about:blank", "http:", "http://",
-		"http://%31%32%37.0.0.1:" + port, "http://127.0.0.1%3a" + port, "http://127.0.0.1:" + port + "\t", "ftp:" + base[len("http:"):],
+		"http://127.0.0.1:" + port, "//127.0.0.1:" + port, "///127.0.0.1:" + port, "http://localhost:" + port,
+		"http://[::ffff:127.0.0.1]:" + port, "http://127.1:" + port, "http://2130706433:" + port, "http://0:" + port,
+		"\\\\127.0.0.1:" + port, "/\\127.0.0.1:" + port, "http:\\\\127.0.0.1:" + port, "http://a@127.0.0.1:" + port,
+		"http:127.0.0.1:" + port, "http:///127.0.0.1:" + port, "https://127.0.0.1:" + port, "HTTP://127.0.0.1:" + port,
+		base[len("http:"):] + "@127.0.0.1:" + port, "file:///etc/passwd", "gopher://127.0.0.1:" + port, "data:,x",
+		"about:blank", "http:", "http://", "http://%31%32%37.0.0.1:" + port, "http://127.0.0.1%3a" + port,
+		"http://127.0.0.1:" + port + "\t", "ftp:" + base[len("http:"):],
 	} {
 		r, err := get(c, base+"/?to="+url.QueryEscape(to))
 		if err == nil { // a path of the same server
@@ -212,7 +221,8 @@ func TestRedirectBack(t *testing.T) {
 		http.Redirect(w, r, bBase, http.StatusTemporaryRedirect)
 	})
 	r, err := client(t, network.Options{}, a, b).Do(t.Context(), &network.Request{
-		Method: "POST", URL: aBase, Redirect: "follow", Body: []byte("data"), Headers: [][2]string{{"AUTHORIZATION", "Bearer x"}},
+		Method: "POST", URL: aBase, Redirect: "follow", Body: []byte("data"),
+		Headers: [][2]string{{"AUTHORIZATION", "Bearer x"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -226,15 +236,19 @@ func TestRedirectBack(t *testing.T) {
 // Nothing in a header makes two requests of one, or changes its frame.
 func TestSmuggling(t *testing.T) {
 	for _, h := range [][2]string{
-		{"Content-Length", "0"}, {"content-length", "0"}, {"Transfer-Encoding", "chunked"}, {"TRANSFER-ENCODING", "x"}, {"Connection", "close"},
-		{"Upgrade", "h2c"}, {"Host", "evil.example"}, {"Te", "trailers"}, {"Trailer", "X"}, {"Expect", "100-continue"}, {"Cookie", "a=b"},
-		{"Accept-Encoding", "br"}, {"Proxy-Authorization", "x"}, {"Keep-Alive", "x"}, {"Sec-Fetch-Site", "none"},
+		{"Content-Length", "0"}, {"content-length", "0"}, {"Transfer-Encoding", "chunked"}, {"TRANSFER-ENCODING", "x"},
+		{"Connection", "close"}, {"Upgrade", "h2c"}, {"Host", "evil.example"}, {"Te", "trailers"}, {"Trailer", "X"},
+		{"Expect", "100-continue"}, {"Cookie", "a=b"}, {"Accept-Encoding", "br"}, {"Proxy-Authorization", "x"},
+		{"Keep-Alive", "x"}, {"Sec-Fetch-Site", "none"},
 		{"Transfer_Encoding", "chunked"}, {"Content_Length", "0"}, {"Proxy_Authorization", "x"}, // to CGI it is the same
-		{"X-Forwarded-Host", "evil.example"}, {"x-forwarded-proto", "http"}, {"X_Forwarded_Host", "evil.example"}, {"Forwarded", "host=evil.example"},
-		{"X-Original-URL", "/admin"}, {"X-Rewrite-URL", "/admin"}, {"X-Host", "evil.example"}, {"HTTP2-Settings", "AAMAAABk"}, // Another place than was asked about
-		{"X\r\nHost", "x"}, {"X: y\r\nHost", "x"}, {"X ", "x"}, {" X", "x"}, {"X\t", "x"}, {"X:", "x"}, {":path", "/x"}, {":authority", "x"}, {"", "x"},
-		{"X\u0000", "x"}, {"Hoſt", "x"}, {"Transfer\u2010Encoding", "x"}, {"X", "a\r\nb"}, {"X", "a\nb"}, {"X", "a\rb"}, {"X", "a\u0000b"}, {"X", "a\u007fb"},
-		{"X", "a\u000bb"}, {"X", "a\r\n\r\nGET / HTTP/1.1"},
+		{"X-Forwarded-Host", "evil.example"}, {"x-forwarded-proto", "http"}, {"X_Forwarded_Host", "evil.example"},
+		{"Forwarded", "host=evil.example"},
+		// Another place than was asked about
+		{"X-Original-URL", "/admin"}, {"X-Rewrite-URL", "/admin"}, {"X-Host", "evil.example"}, {"HTTP2-Settings", "AAMAAABk"},
+		{"X\r\nHost", "x"}, {"X: y\r\nHost", "x"}, {"X ", "x"}, {" X", "x"}, {"X\t", "x"}, {"X:", "x"}, {":path", "/x"},
+		{":authority", "x"}, {"", "x"}, {"X\u0000", "x"}, {"Hoſt", "x"}, {"Transfer\u2010Encoding", "x"}, {"X", "a\r\nb"},
+		{"X", "a\nb"}, {"X", "a\rb"}, {"X", "a\u0000b"}, {"X", "a\u007fb"}, {"X", "a\u000bb"},
+		{"X", "a\r\n\r\nGET / HTTP/1.1"},
 	} {
 		pair, err := json.Marshal(h)
 		if err != nil {
@@ -250,7 +264,8 @@ func TestSmuggling(t *testing.T) {
 			t.Errorf("%q: %+v", h, e)
 		}
 	}
-	for _, m := range []string{"CONNECT", "TRACE", "get", "GET ", " GET", "GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\nGET", "PRI", "MKCOL", "PROPPATCH", "propfind", ""} {
+	for _, m := range []string{"CONNECT", "TRACE", "get", "GET ", " GET", "GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\nGET",
+		"PRI", "MKCOL", "PROPPATCH", "propfind", ""} {
 		_, err := network.ParseRequest(frame(`{"method":"`+m+`","url":"https://a.example/"}`, ""), network.DefaultLimits())
 		if e := failure(t, err); e.Step != "method" {
 			t.Errorf("%q: %+v", m, e)
@@ -274,8 +289,9 @@ func TestRequestLine(t *testing.T) {
 	host := strings.TrimPrefix(base, "http://")
 	var want []string
 	for _, tt := range [][2]string{
-		{"", "/"}, {"//evil.example/x", "//evil.example/x"}, {"/%0d%0aX:y", "/%0d%0aX:y"}, {"/a?b=%0d%0a", "/a?b=%0d%0a"}, {"/a#b", "/a"},
-		{"?http://evil.example/", "/?http://evil.example/"}, {"/%2e%2e/", "/%2e%2e/"}, {"/ä", "/%C3%A4"}, {"/*", "/*"},
+		{"", "/"}, {"//evil.example/x", "//evil.example/x"}, {"/%0d%0aX:y", "/%0d%0aX:y"},
+		{"/a?b=%0d%0a", "/a?b=%0d%0a"}, {"/a#b", "/a"}, {"?http://evil.example/", "/?http://evil.example/"},
+		{"/%2e%2e/", "/%2e%2e/"}, {"/ä", "/%C3%A4"}, {"/*", "/*"},
 	} {
 		r, err := get(c, base+tt[0])
 		if err != nil {
@@ -320,7 +336,8 @@ func TestHostileServers(t *testing.T) {
 		codes string
 	}{
 		{"no answer", silent, "timeout"},
-		{"half a header", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, "HTTP/1.1 200 x\r\nA: "); silent(c) }, "timeout"},
+		{"half a header", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, "HTTP/1.1 200 x\r\nA: "); silent(c) },
+			"timeout"},
 		{"closed at once", func(net.Conn) {}, "unreachable"},
 		{"no HTTP", say("SSH-2.0-x\r\n\r\n"), "unreachable"},
 		{"endless header", pour("HTTP/1.1 200 x\r\nA: ", strings.Repeat("a", 4096)), "unreachable"},
@@ -332,18 +349,27 @@ func TestHostileServers(t *testing.T) {
 		{"huge length", say("HTTP/1.1 200 x\r\nContent-Length: 9223372036854775807\r\n\r\n"), "response_too_large"},
 		{"overflowing length", say("HTTP/1.1 200 x\r\nContent-Length: 99999999999999999999\r\n\r\n"), "unreachable"},
 		{"unknown transfer coding", say("HTTP/1.1 200 x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"), "unreachable"},
-		{"chunk length overflows", say("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n"), "broken_off"},
+		{"chunk length overflows", say("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n"),
+			"broken_off"},
 		{"chunk of endless length", pour("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n", "0"), "broken_off"},
-		{"endless chunk extension", pour("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n1;", strings.Repeat("x", 4096)), "broken_off"},
-		{"tiny chunks with extensions", pour("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n", "1;"+strings.Repeat("x", 2000)+"\r\na\r\n"), "broken_off"},
+		{"endless chunk extension", pour("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n1;", strings.Repeat("x", 4096)),
+			"broken_off"},
+		{"tiny chunks with extensions",
+			pour("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n", "1;"+strings.Repeat("x", 2000)+"\r\na\r\n"),
+			"broken_off"},
 		{"endless trailers", pour("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", "A: b\r\n"), "broken_off"},
-		{"a body that stops", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, "HTTP/1.1 200 x\r\n\r\nabc"); silent(c) }, "too_slow"},
+		{"a body that stops", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, "HTTP/1.1 200 x\r\n\r\nabc"); silent(c) },
+			"too_slow"},
 		{"gzip cut off", say(gz(func(b *bytes.Buffer) { b.Truncate(b.Len() - 6) })), "broken_off"},
 		{"gzip with a wrong sum", say(gz(func(b *bytes.Buffer) { b.Bytes()[b.Len()-8] ^= 1 })), "broken_off"},
 		{"gzip with garbage behind", say(gz(func(b *bytes.Buffer) { b.WriteString("garbage behind it") })), "broken_off"},
-		{"gzip that is none", say("HTTP/1.1 200 x\r\nContent-Encoding: gzip\r\nContent-Length: 20\r\n\r\nthis is not any gzip"), "broken_off"},
-		{"gzip with an endless name", pour("HTTP/1.1 200 x\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03", "nnnnnnnn"), "broken_off"},
-		{"gzip in gzip", say("HTTP/1.1 200 x\r\nContent-Encoding: gzip, gzip\r\nContent-Length: 0\r\n\r\n"), "unsupported_encoding"},
+		{"gzip that is none", say(
+			"HTTP/1.1 200 x\r\nContent-Encoding: gzip\r\nContent-Length: 20\r\n\r\nthis is not any gzip"), "broken_off"},
+		{"gzip with an endless name",
+			pour("HTTP/1.1 200 x\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03", "nnnnnnnn"),
+			"broken_off"},
+		{"gzip in gzip", say("HTTP/1.1 200 x\r\nContent-Encoding: gzip, gzip\r\nContent-Length: 0\r\n\r\n"),
+			"unsupported_encoding"},
 		{"deflate", say("HTTP/1.1 200 x\r\nContent-Encoding: deflate\r\nContent-Length: 0\r\n\r\n"), "unsupported_encoding"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -353,7 +379,8 @@ func TestHostileServers(t *testing.T) {
 			if change := hasty[tt.name]; change != nil {
 				change(&l)
 			}
-			r, err := client(t, network.Options{Limits: l}, e).Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", MaxBytes: 1 << 20})
+			r, err := client(t, network.Options{Limits: l}, e).Do(t.Context(),
+				&network.Request{Method: "GET", URL: base, Redirect: "follow", MaxBytes: 1 << 20})
 			if err == nil {
 				_, err = io.Copy(io.Discard, r.Body)
 				r.Body.Close()
@@ -390,7 +417,8 @@ func TestEarlyAnswer(t *testing.T) {
 		case <-time.After(2 * time.Minute):
 		}
 	})
-	r, err := client(t, network.Options{}, e).Do(t.Context(), &network.Request{Method: "PUT", URL: base, Redirect: "follow", Body: make([]byte, 16<<20), Timeout: time.Minute})
+	r, err := client(t, network.Options{}, e).Do(t.Context(),
+		&network.Request{Method: "PUT", URL: base, Redirect: "follow", Body: make([]byte, 16<<20), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,8 +461,9 @@ func TestCookiesCross(t *testing.T) {
 			return
 		}
 		for _, c := range []string{
-			"own=1", "suffix=1; Domain=com", "other=1; Domain=b.example.com", "foreign=1; Domain=example.org", "below=1; Domain=x.a.example.com",
-			"secure=1; Secure", "path=1; Path=/elsewhere", "long=" + strings.Repeat("x", 5000),
+			"own=1", "suffix=1; Domain=com", "other=1; Domain=b.example.com", "foreign=1; Domain=example.org",
+			"below=1; Domain=x.a.example.com", "secure=1; Secure", "path=1; Path=/elsewhere",
+			"long=" + strings.Repeat("x", 5000),
 		} {
 			w.Header().Add("Set-Cookie", c)
 		}
@@ -470,10 +499,12 @@ func TestTakeCookies(t *testing.T) {
 	})
 	port := ":" + strconv.Itoa(int(e.Port))
 	n := &names{answers: map[string][]string{"a.example.com": {"127.0.0.1"}, "b.example.com": {"127.0.0.1"}}}
-	c := client(t, network.Options{Resolver: n}, entry(t, "http://a.example.com"+port, true), entry(t, "http://b.example.com"+port, true))
+	c := client(t, network.Options{Resolver: n}, entry(t, "http://a.example.com"+port, true),
+		entry(t, "http://b.example.com"+port, true))
 	took := network.NewSession(c).TakeCookies("a.example.com", []*http.Cookie{
-		{Name: "session", Value: "s1"}, {Name: "foreign", Value: "1", Domain: "b.example.com"}, {Name: "suffix", Value: "1", Domain: "com"},
-		{Name: "secure", Value: "1", Secure: true}, {Name: "long", Value: strings.Repeat("x", 5000)},
+		{Name: "session", Value: "s1"}, {Name: "foreign", Value: "1", Domain: "b.example.com"},
+		{Name: "suffix", Value: "1", Domain: "com"}, {Name: "secure", Value: "1", Secure: true},
+		{Name: "long", Value: strings.Repeat("x", 5000)},
 	})
 	for _, h := range []string{"a.example.com", "b.example.com"} {
 		r, err := get(c, "http://"+h+port+"/")
@@ -482,7 +513,8 @@ func TestTakeCookies(t *testing.T) {
 		}
 		r.Body.Close()
 	}
-	if diff := cmp.Diff(map[string]string{"a.example.com": "session=s1", "b.example.com": ""}, seen); diff != "" || took != 4 {
+	if diff := cmp.Diff(map[string]string{"a.example.com": "session=s1", "b.example.com": ""}, seen); diff != "" ||
+		took != 4 {
 		t.Errorf("took %d: %s", took, diff)
 	}
 }
@@ -520,7 +552,8 @@ func TestSessionEndsConnections(t *testing.T) {
 	})
 	s := network.NewSession(client(t, network.Options{}, e))
 	for range 2 {
-		if text, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.OK {
+		if text, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+			frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.OK {
 			t.Fatal(string(text))
 		}
 	}

@@ -29,7 +29,8 @@ type Hop struct {
 func auditOf(h hop, t target, r *responseHead, err error, began time.Time, masks []echo) Hop {
 	path := url.URL{Path: unseal(masks, t.url.Path)}
 	out := Hop{Began: began, Method: h.method, Origin: auditOrigin(t.origin(), masks),
-		Path: auditPath(strings.ReplaceAll(path.EscapedPath(), url.PathEscape(redacted), redacted)), Sent: int64(len(h.body)), Took: time.Since(began)}
+		Path: auditPath(strings.ReplaceAll(path.EscapedPath(), url.PathEscape(redacted), redacted)), Sent: int64(len(h.body)),
+		Took: time.Since(began)}
 	if r != nil {
 		out.Family = r.family
 	}

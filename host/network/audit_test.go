@@ -62,7 +62,8 @@ func TestHops(t *testing.T) {
 	} {
 		hops = nil
 		began := time.Now()
-		r, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base + tt.path, Redirect: "follow", MaxBytes: tt.most})
+		r, err := c.Do(t.Context(),
+			&network.Request{Method: "GET", URL: base + tt.path, Redirect: "follow", MaxBytes: tt.most})
 		if err == nil {
 			before := len(hops)
 			_, _ = io.CopyN(io.Discard, r.Body, tt.read)
@@ -90,7 +91,8 @@ func TestHops(t *testing.T) {
 		}
 	}
 	hops = nil
-	r, err := c.Do(t.Context(), &network.Request{Method: "POST", URL: base + "/plain", Redirect: "follow", Body: []byte("12345")})
+	r, err := c.Do(t.Context(),
+		&network.Request{Method: "POST", URL: base + "/plain", Redirect: "follow", Body: []byte("12345")})
 	if err != nil {
 		t.Fatal(err)
 	}

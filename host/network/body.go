@@ -69,9 +69,11 @@ var (
 
 // newBody takes over the body of a response. It refuses encodings other than gzip, which
 // were not requested.
-func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Response, most int64, l Limits, run *atomic.Int64, done func()) (*Body, error) {
+func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Response, most int64, l Limits,
+	run *atomic.Int64, done func()) (*Body, error) {
 	raw := &countedReader{ReadCloser: r.Body, limit: most + encodingOverhead, runTotal: run, runLimit: l.RunBytes}
-	b := &Body{raw: raw, decoded: raw, ctx: ctx, cancel: cancel, remaining: most, ratio: l.Ratio, window: l.FloorWindow, release: done,
+	b := &Body{raw: raw, decoded: raw, ctx: ctx, cancel: cancel, remaining: most, ratio: l.Ratio,
+		window: l.FloorWindow, release: done,
 		onClose: func(int64, string) {}}
 	switch coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ","))); {
 	case coding == "" || coding == "identity" || hasNoBody(r):
@@ -85,7 +87,8 @@ func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Respon
 
 // hasNoBody reports whether a response has no body, whatever its headers say.
 func hasNoBody(r *http.Response) bool {
-	return r.Request.Method == http.MethodHead || r.StatusCode == http.StatusNoContent || r.StatusCode == http.StatusNotModified
+	return r.Request.Method == http.MethodHead || r.StatusCode == http.StatusNoContent ||
+		r.StatusCode == http.StatusNotModified
 }
 
 // A lazyGzip reads the gzip header on the first Read, because an answer to HEAD may
@@ -131,7 +134,8 @@ func (b *Body) read(p []byte) (int, error) {
 	}
 	b.decodedBytes += int64(n)
 	if b.remaining -= int64(n); b.remaining < 0 {
-		return 0, failf(abi.ETOOBIG, "response_too_large", "the body has more than %d bytes; max_bytes raises the limit", b.decodedBytes-1)
+		return 0, failf(abi.ETOOBIG, "response_too_large", "the body has more than %d bytes; max_bytes raises the limit",
+			b.decodedBytes-1)
 	}
 	if b.decodedBytes > ratioFrom && b.decodedBytes > b.raw.n*b.ratio {
 		return 0, failf(abi.ETOOBIG, "response_too_large", "the body unpacks to more than %d times its size", b.ratio)

@@ -62,14 +62,16 @@ func NewClient(o Options) (*Client, error) {
 	if o.TLS != nil {
 		conf = o.TLS.Clone()
 	}
-	conf.MinVersion, conf.InsecureSkipVerify, conf.NextProtos = max(conf.MinVersion, tls.VersionTLS12), false, []string{"h2", "http/1.1"}
+	conf.MinVersion, conf.InsecureSkipVerify, conf.NextProtos = max(conf.MinVersion, tls.VersionTLS12), false,
+		[]string{"h2", "http/1.1"}
 	life, end := context.WithCancelCause(context.Background())
 	d := newDialer(o, conf, life)
 	t := &http.Transport{
 		Proxy: nil, DialContext: d.dialPlain, DialTLSContext: d.dialTLS, ForceAttemptHTTP2: true,
 		ResponseHeaderTimeout: o.Limits.Headers, MaxResponseHeaderBytes: o.Limits.ResponseHeaderBytes,
 		DisableCompression: true, MaxIdleConnsPerHost: 32, MaxIdleConns: 64, IdleConnTimeout: time.Minute,
-		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: 1 << 20}, // per unread body
+		// per unread body
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: 1 << 20},
 	}
 	d.dropIdle = t.CloseIdleConnections
 	return &Client{options: o, jar: j, ctx: life, cancel: end, dialer: d, transport: t}, nil
@@ -136,7 +138,8 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 		timeout.Stop()
 		cancel(nil)
 	}
-	r, err := c.followRedirects(reqCtx, q, t, &wait{remaining: q.maxWait(total), timeout: timeout, timeoutLeft: total, resumed: time.Now(), onWait: q.Waiting})
+	r, err := c.followRedirects(reqCtx, q, t,
+		&wait{remaining: q.maxWait(total), timeout: timeout, timeoutLeft: total, resumed: time.Now(), onWait: q.Waiting})
 	if err != nil {
 		if context.Cause(reqCtx) != nil {
 			err = contextError(reqCtx)
@@ -218,7 +221,8 @@ func (c *Client) followRedirects(ctx context.Context, q *Request, t target, w *w
 
 // retryRenewed repeats a request whose values the server refused, if they can be replaced.
 // Otherwise it returns the answer r and its audit entry.
-func (c *Client) retryRenewed(ctx context.Context, r *http.Response, audit Hop, subst *substitution, h hop, t target, w *wait) (*http.Response, Hop, error) {
+func (c *Client) retryRenewed(ctx context.Context, r *http.Response, audit Hop, subst *substitution, h hop, t target,
+	w *wait) (*http.Response, Hop, error) {
 	newer, err := subst.renew(ctx)
 	if err == nil && !newer {
 		return r, audit, nil
@@ -250,7 +254,8 @@ func (c *Client) redirectTarget(q *Request, from target, location string, count 
 
 func isRedirect(status int) bool {
 	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 		return true
 	}
 	return false
@@ -276,7 +281,8 @@ type hop struct {
 // anything that contains a secret.
 func (h hop) redirect(status int, same bool, masks []echo) hop {
 	next := hop{method: h.method, body: h.body}
-	if status == http.StatusSeeOther && h.method != http.MethodHead || (status == http.StatusMovedPermanently || status == http.StatusFound) && h.method == http.MethodPost {
+	if status == http.StatusSeeOther && h.method != http.MethodHead ||
+		(status == http.StatusMovedPermanently || status == http.StatusFound) && h.method == http.MethodPost {
 		next.method, next.body = http.MethodGet, nil
 	}
 	if !same {
@@ -284,7 +290,8 @@ func (h hop) redirect(status int, same bool, masks []echo) hop {
 	}
 	for _, pair := range h.headers {
 		name := textproto.CanonicalMIMEHeaderKey(pair[0])
-		if !same && (isCredentialHeader(name) || unseal(masks, pair[1]) != pair[1]) || next.body == nil && strings.HasPrefix(name, "Content-") {
+		if !same && (isCredentialHeader(name) || unseal(masks, pair[1]) != pair[1]) ||
+			next.body == nil && strings.HasPrefix(name, "Content-") {
 			continue
 		}
 		next.headers = append(next.headers, pair)
@@ -294,7 +301,8 @@ func (h hop) redirect(status int, same bool, masks []echo) hop {
 
 // sendHop sends one request: steps 3 to 7. subst says which values it contained, and audit is its
 // audit entry.
-func (c *Client) sendHop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, subst *substitution, audit Hop, err error) {
+func (c *Client) sendHop(ctx context.Context, h hop, t target,
+	w *wait) (r *http.Response, subst *substitution, audit Hop, err error) {
 	began := time.Now()
 	head, subst, err := c.send(ctx, h, t, w)
 	audit = auditOf(h, t, head, err, began, c.options.Seals.masks())
@@ -452,7 +460,8 @@ func exchangeError(err error) *Error {
 }
 
 // response converts an answer to what the guest gets.
-func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q *Request, r *finalResponse, done func()) (*Response, error) {
+func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q *Request, r *finalResponse,
+	done func()) (*Response, error) {
 	most := c.options.Limits.Response
 	if q.MaxBytes > 0 {
 		most = q.MaxBytes
@@ -467,15 +476,19 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		r.audit.Refused = failed
 		c.options.Audit(r.audit)
 	}
-	out := &Response{Status: r.StatusCode, URL: unseal(echoes, r.target.url.String()), Redirects: r.redirects, Bytes: r.ContentLength, Sent: r.ContentLength, Body: b}
+	out := &Response{Status: r.StatusCode, URL: unseal(echoes, r.target.url.String()), Redirects: r.redirects,
+		Bytes: r.ContentLength, Sent: r.ContentLength, Body: b}
 	if hasNoBody(r.Response) {
 		out.Sent = 0
 	}
 	encoded := b.decoded != io.Reader(b.raw)
 	hasTokens := !hasNoBody(r.Response) && len(c.options.Seals.placesIn(r.target, true)) > 0
 	if c.options.Seals.any() {
-		if r.StatusCode == http.StatusPartialContent && c.options.Seals.cutsValues(r.target.origin(), r.Header.Get("Content-Type")) { // a truncated value would not be found
-			return nil, denyf("header", "the server answered with a part of a body, in which a secret could not be found; leave the header Range out")
+		// a truncated value would not be found
+		if r.StatusCode == http.StatusPartialContent &&
+			c.options.Seals.cutsValues(r.target.origin(), r.Header.Get("Content-Type")) {
+			return nil, denyf("header",
+				"the server answered with a part of a body, in which a secret could not be found; leave the header Range out")
 		}
 		encoded = true
 		if !hasTokens {
@@ -486,7 +499,8 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		out.Bytes = -1
 	}
 	if out.Bytes > most && r.Request.Method != http.MethodHead {
-		return nil, failf(abi.ETOOBIG, "response_too_large", "the body has %d bytes, the limit is %d; max_bytes raises it", out.Bytes, most)
+		return nil, failf(abi.ETOOBIG, "response_too_large", "the body has %d bytes, the limit is %d; max_bytes raises it",
+			out.Bytes, most)
 	}
 	if hasTokens {
 		whole := c.options.Seals.sealBody(r.target, r.StatusCode, b)

@@ -128,7 +128,9 @@ func TestGet(t *testing.T) {
 	})
 	var hops []network.Hop
 	c := client(t, network.Options{Audit: func(h network.Hop) { hops = append(hops, steady(h)) }}, e)
-	r, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base + "/a?secret=1#x", Headers: [][2]string{{"x-sent", "hello"}}, Redirect: "follow"})
+	r, err := c.Do(t.Context(),
+		&network.Request{Method: "GET", URL: base + "/a?secret=1#x", Headers: [][2]string{{"x-sent", "hello"}},
+			Redirect: "follow"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +150,10 @@ func TestGet(t *testing.T) {
 
 // What is not approved is not even looked up.
 func TestDenied(t *testing.T) {
-	n := &names{answers: map[string][]string{"api.example.com": {"127.0.0.1"}, "mixed.example.com": {"93.184.216.34", "10.0.0.1"}}}
-	c := client(t, network.Options{Resolver: n}, entry(t, "api.example.com", false), entry(t, "mixed.example.com", false), entry(t, "*.shop.example.com", false))
+	n := &names{answers: map[string][]string{"api.example.com": {"127.0.0.1"},
+		"mixed.example.com": {"93.184.216.34", "10.0.0.1"}}}
+	c := client(t, network.Options{Resolver: n}, entry(t, "api.example.com", false), entry(t, "mixed.example.com", false),
+		entry(t, "*.shop.example.com", false))
 	for u, step := range map[string]string{
 		"https://other.example.com/":      "host",
 		"https://shop.example.com/":       "host",
@@ -184,10 +188,11 @@ func TestDenied(t *testing.T) {
 func TestNoURL(t *testing.T) {
 	c := client(t, network.Options{Resolver: &names{}}, entry(t, "api.example.com", true))
 	for _, u := range []string{
-		"", "api.example.com", "//api.example.com/", "https:///x", "https://user@api.example.com/", "https://a:b@api.example.com/",
-		"https://api.example.com\\@evil.example/", "https://api.example.com/ x", "https://api.example.com/\n", "https://api.example.com:0/",
-		"https://api.example.com:99999/", "https://api.example.com:/", "https://127.1/", "https://0x7f.1/", "https://2130706433/",
-		"https://127。0。0。1/", "https://[fe80::1%25lo]/", "https:api.example.com",
+		"", "api.example.com", "//api.example.com/", "https:///x", "https://user@api.example.com/",
+		"https://a:b@api.example.com/", "https://api.example.com\\@evil.example/", "https://api.example.com/ x",
+		"https://api.example.com/\n", "https://api.example.com:0/", "https://api.example.com:99999/",
+		"https://api.example.com:/", "https://127.1/", "https://0x7f.1/", "https://2130706433/", "https://127。0。0。1/",
+		"https://[fe80::1%25lo]/", "https:api.example.com",
 	} {
 		_, err := get(c, u)
 		if e := failure(t, err); e.Errno != abi.EINVAL {
@@ -204,7 +209,8 @@ func TestNoURL(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	other, otherEntry := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s auth=%q type=%q cookie=%q body=%q", r.Method, r.Header.Get("Authorization"), r.Header.Get("Content-Type"), r.Header.Get("Cookie"), b)
+		fmt.Fprintf(w, "%s auth=%q type=%q cookie=%q body=%q", r.Method, r.Header.Get("Authorization"),
+			r.Header.Get("Content-Type"), r.Header.Get("Cookie"), b)
 	})
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		code, _ := strconv.Atoi(r.URL.Query().Get("code"))
@@ -230,7 +236,8 @@ func TestRedirects(t *testing.T) {
 		{"same origin 307", "POST", at("/end", 307), `POST auth="Bearer x" cookie="session=1" body="data"`},
 		{"same origin 303", "POST", at("/end", 303), `GET auth="Bearer x" cookie="session=1" body=""`},
 		{"same origin 302 after POST", "POST", at("/end", 302), `GET auth="Bearer x" cookie="session=1" body=""`},
-		{"other origin 307", "POST", at(other, 307), `POST auth="" type="" cookie="session=1" body=""`}, // cookies go by host, not by port
+		// cookies go by host, not by port
+		{"other origin 307", "POST", at(other, 307), `POST auth="" type="" cookie="session=1" body=""`},
 		{"not followed without Location", "GET", at("", 302), `GET auth="Bearer x" cookie="session=1" body="data"`},
 	} {
 		r, err := do(network.Request{Method: tt.method, URL: tt.url, Redirect: "follow"})
@@ -282,7 +289,8 @@ func TestTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	entries := []network.Entry{
-		entry(t, "example.com:"+strconv.Itoa(port), true), entry(t, "wrong.example:"+strconv.Itoa(port), true), entry(t, "http://example.com", true),
+		entry(t, "example.com:"+strconv.Itoa(port), true), entry(t, "wrong.example:"+strconv.Itoa(port), true),
+		entry(t, "http://example.com", true),
 	}
 	c := client(t, network.Options{Resolver: n, TLS: &tls.Config{RootCAs: roots}}, entries...)
 	r, err := get(c, fmt.Sprintf("https://example.com:%d/", port))
@@ -365,7 +373,8 @@ func TestBodies(t *testing.T) {
 		{"/long", 0, 5000, ""}, {"/long", 5000, 5000, ""}, {"/long", 4999, 0, "response_too_large"},
 		{"/endless", 1 << 20, 0, "response_too_large"}, {"/lie", 0, 0, "response_too_large"}, {"/short", 0, 0, "broken_off"},
 	} {
-		r, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base + tt.path, Redirect: "follow", MaxBytes: tt.most})
+		r, err := c.Do(t.Context(),
+			&network.Request{Method: "GET", URL: base + tt.path, Redirect: "follow", MaxBytes: tt.most})
 		var got []byte
 		if err == nil {
 			got, err = io.ReadAll(r.Body)
@@ -412,7 +421,8 @@ func TestDrip(t *testing.T) {
 	r.Body.Close()
 	c := client(t, network.Options{}, e)
 	for limit := 200 * time.Millisecond; ; limit *= 2 { // enough for the head on the slowest machine
-		if r, err = c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: limit}); err == nil {
+		if r, err = c.Do(t.Context(),
+			&network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: limit}); err == nil {
 			break
 		} else if failure(t, err).Code != "timeout" {
 			t.Fatal(err)
@@ -551,8 +561,10 @@ func TestSession(t *testing.T) {
 		t.Error(errno)
 	}
 
-	text, _ := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"https://nowhere.example/"}`, ""))
-	if got := string(text); !strings.Contains(got, `"detail":{"step":"host"}`) || !strings.Contains(got, "--allow-host nowhere.example") {
+	text, _ := s.Handle(t.Context(), abi.CallNetworkRequest,
+		frame(`{"method":"GET","url":"https://nowhere.example/"}`, ""))
+	if got := string(text); !strings.Contains(got, `"detail":{"step":"host"}`) ||
+		!strings.Contains(got, "--allow-host nowhere.example") {
 		t.Error(got)
 	}
 
@@ -572,7 +584,8 @@ func TestSession(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.ECANCELED {
+	if _, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+		frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.ECANCELED {
 		t.Error("a request after the end:", errno)
 	}
 }

@@ -16,14 +16,16 @@ import (
 // password, are recognised by their place and then hidden wherever they occur.
 
 // credentialHeaders contain only credentials.
-var credentialHeaders = []string{"authorization", "x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-session-token",
+var credentialHeaders = []string{"authorization", "x-api-key", "api-key", "apikey", "x-auth-token",
+	"x-access-token", "x-session-token",
 	"x-csrf-token", "x-xsrf-token", "private-token", "x-amz-security-token"}
 
 // credentialNames are names of JSON members and of form and query parameters, in lower case
 // and without - and _.
-var credentialNames = []string{"accesstoken", "refreshtoken", "idtoken", "token", "authtoken", "sessiontoken", "csrftoken", "xsrftoken", "bearertoken",
-	"apikey", "apitoken", "secret", "clientsecret", "password", "passwd", "sessionid", "assertion", "clientassertion", "signature", "sig",
-	"xamzsignature", "xamzsecuritytoken", "xamzcredential"}
+var credentialNames = []string{"accesstoken", "refreshtoken", "idtoken", "token", "authtoken", "sessiontoken",
+	"csrftoken", "xsrftoken", "bearertoken",
+	"apikey", "apitoken", "secret", "clientsecret", "password", "passwd", "sessionid", "assertion",
+	"clientassertion", "signature", "sig", "xamzsignature", "xamzsecuritytoken", "xamzcredential"}
 
 // shortestCredential excludes words of ordinary text.
 const shortestCredential = 8

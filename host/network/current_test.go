@@ -50,13 +50,15 @@ func (k *tokens) current(_ context.Context, refused string) (string, error) {
 func refreshed(t *testing.T, base string, entries ...network.Entry) (*network.Client, *tokens) {
 	t.Helper()
 	k := &tokens{seals: &network.Seals{}}
-	k.seals.AddSource("token", handle, k.current, []abi.Destination{{Origin: base, PathPrefix: "/api", Placements: []string{"header:Authorization", "body"}}})
+	k.seals.AddSource("token", handle, k.current,
+		[]abi.Destination{{Origin: base, PathPrefix: "/api", Placements: []string{"header:Authorization", "body"}}})
 	return client(t, network.Options{Seals: k.seals}, entries...), k
 }
 
 func send(t *testing.T, c *network.Client, u, method, body string) (*network.Response, string, error) {
 	t.Helper()
-	q := &network.Request{Method: method, URL: u, Redirect: "follow", Body: []byte(body), Headers: [][2]string{{"Authorization", "Bearer " + handle}}}
+	q := &network.Request{Method: method, URL: u, Redirect: "follow", Body: []byte(body),
+		Headers: [][2]string{{"Authorization", "Bearer " + handle}}}
 	if body != "" {
 		q.Headers = append(q.Headers, [2]string{"Content-Type", "application/json"})
 	}
@@ -92,7 +94,8 @@ func TestRefusedValue(t *testing.T) {
 	if err != nil || r.Status != http.StatusOK {
 		t.Fatalf("got %v, %v", r, err)
 	}
-	want := []string{`POST Bearer token-number-0 {"t":"token-number-0"}`, `POST Bearer token-number-1 {"t":"token-number-1"}`}
+	want := []string{`POST Bearer token-number-0 {"t":"token-number-0"}`,
+		`POST Bearer token-number-1 {"t":"token-number-1"}`}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -221,7 +224,8 @@ func TestTransport(t *testing.T) {
 		t.Errorf("got %d %q %v", r.StatusCode, b, r.Header)
 	}
 	for u, code := range map[string]string{
-		base + "/away": "redirect_denied", base + "/big": "response_too_large", base + "/slow": "timeout", "https://unapproved.example/": "host_denied",
+		base + "/away": "redirect_denied", base + "/big": "response_too_large", base + "/slow": "timeout",
+		"https://unapproved.example/": "host_denied",
 	} {
 		_, err := post(u, "x")
 		var bad *network.Error
@@ -252,7 +256,8 @@ func TestReserved(t *testing.T) {
 	c := client(t, network.Options{Reserved: network.NewPolicy(e)})
 	_, err := get(c, base+"/token")
 	var denied *network.Error
-	if !errors.As(err, &denied) || denied.Errno != abi.EDENIED || !strings.Contains(denied.Message, "for fetching tokens only") {
+	if !errors.As(err, &denied) || denied.Errno != abi.EDENIED ||
+		!strings.Contains(denied.Message, "for fetching tokens only") {
 		t.Errorf("got %v", err)
 	}
 	u, _ := url.Parse(base)

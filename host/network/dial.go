@@ -234,7 +234,8 @@ func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 		return nil, failf(abi.EUNAVAIL, "unreachable", "host %s cannot be found", host)
 	}
 	if len(list) == 0 || len(list) > maxAddresses {
-		return nil, failf(abi.EUNAVAIL, "unreachable", "host %s has %d addresses, want 1 to %d", host, len(list), maxAddresses)
+		return nil, failf(abi.EUNAVAIL, "unreachable", "host %s has %d addresses, want 1 to %d", host,
+			len(list), maxAddresses)
 	}
 	out := make([]netip.Addr, 0, len(list))
 	for _, a := range list {

@@ -20,7 +20,8 @@ func TestDialer(t *testing.T) {
 	defer l.Close()
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
 	at := strconv.Itoa(int(port))
-	n := &names{answers: map[string][]string{"own.example": {"127.0.0.1"}, "inner.example": {"127.0.0.1"}, "mixed.example": {"93.184.216.34", "10.0.0.1"}}}
+	n := &names{answers: map[string][]string{"own.example": {"127.0.0.1"}, "inner.example": {"127.0.0.1"},
+		"mixed.example": {"93.184.216.34", "10.0.0.1"}}}
 	d := network.NewDialer(network.Options{Resolver: n, Policy: network.NewPolicy(
 		entry(t, "http://own.example:"+at, true), entry(t, "inner.example:"+at, false), entry(t, "mixed.example", false))})
 	for _, c := range []struct {

@@ -35,7 +35,8 @@ type inFlightRequest struct {
 
 func newInFlightRequests() *inFlightRequests {
 	ctx, abort := context.WithCancel(context.Background())
-	return &inFlightRequests{ctx: ctx, cancel: abort, requests: map[*inFlightRequest]bool{}, changed: make(chan struct{}, 1)}
+	return &inFlightRequests{ctx: ctx, cancel: abort, requests: map[*inFlightRequest]bool{},
+		changed: make(chan struct{}, 1)}
 }
 
 // signal wakes the goroutine that waits for answers.
@@ -158,13 +159,15 @@ func (s *Session) startRequest(ctx context.Context, a abi.ExchangeRequest) error
 		return err
 	}
 	s.inFlight.wg.Go(func() {
-		s.inFlight.complete(w, s.perform(s.inFlight.ctx, w.ExchangeRequest, func(origin string, until time.Time) { s.inFlight.setWaiting(w, origin, until) }))
+		s.inFlight.complete(w, s.perform(s.inFlight.ctx, w.ExchangeRequest,
+			func(origin string, until time.Time) { s.inFlight.setWaiting(w, origin, until) }))
 	})
 	return nil
 }
 
 // perform makes a request and returns its answer. It owns the frame.
-func (s *Session) perform(ctx context.Context, a abi.ExchangeRequest, onWait func(origin string, until time.Time)) abi.ExchangeResponse {
+func (s *Session) perform(ctx context.Context, a abi.ExchangeRequest,
+	onWait func(origin string, until time.Time)) abi.ExchangeResponse {
 	reply, err := s.request(ctx, a.Frame, onWait)
 	if err != nil {
 		return errorAnswer(a.ID, err)

@@ -15,7 +15,8 @@ import (
 )
 
 // exchange makes one call with requests whose ids are from first on.
-func exchange(ctx context.Context, t *testing.T, s *network.Session, least, first uint32, frames ...[]byte) (map[uint32]abi.ExchangeResponse, abi.Errno) {
+func exchange(ctx context.Context, t *testing.T, s *network.Session, least, first uint32,
+	frames ...[]byte) (map[uint32]abi.ExchangeResponse, abi.Errno) {
 	t.Helper()
 	b := abi.AppendLeast(nil, least)
 	for i, f := range frames {
@@ -53,7 +54,8 @@ func TestExchange(t *testing.T) {
 		_, _ = io.WriteString(w, r.URL.Path)
 	})
 	s := network.NewSession(client(t, network.Options{}, e))
-	got, errno := exchange(t.Context(), t, s, 3, 1, getFrame(base+"/a"), getFrame(base+"/b"), getFrame(base+"/hold"), getFrame(base+"/c"))
+	got, errno := exchange(t.Context(), t, s, 3, 1, getFrame(base+"/a"), getFrame(base+"/b"), getFrame(base+"/hold"),
+		getFrame(base+"/c"))
 	if errno != abi.OK || len(got) != 3 {
 		t.Fatalf("%v: %v", errno, got)
 	}
@@ -66,7 +68,8 @@ func TestExchange(t *testing.T) {
 		t.Errorf("without waiting: %v, %v", errno, got)
 	}
 	close(hold)
-	if got, errno := exchange(t.Context(), t, s, 9, 0); errno != abi.OK || len(got) != 1 || !strings.HasSuffix(string(got[3].Reply), "/hold") {
+	if got, errno := exchange(t.Context(), t, s, 9, 0); errno != abi.OK || len(got) != 1 ||
+		!strings.HasSuffix(string(got[3].Reply), "/hold") {
 		t.Errorf("%v: %v", errno, got)
 	}
 	if err := s.Close(); err != nil {
@@ -105,7 +108,8 @@ func TestExchangeIsBounded(t *testing.T) {
 	s := network.NewSession(client(t, network.Options{}, e))
 	l := network.DefaultLimits()
 	large := frame(`{"method":"POST","url":"`+base+`"}`, strings.Repeat("x", int(l.RequestBody)))
-	if got, errno := exchange(t.Context(), t, s, 1, 1, large, large); errno != abi.OK || len(got) != 1 || got[2].Errno != abi.ETOOBIG {
+	if got, errno := exchange(t.Context(), t, s, 1, 1, large, large); errno != abi.OK || len(got) != 1 ||
+		got[2].Errno != abi.ETOOBIG {
 		t.Errorf("%v: %v", errno, got)
 	}
 	var all [][]byte
@@ -115,7 +119,8 @@ func TestExchangeIsBounded(t *testing.T) {
 	if got, errno := exchange(t.Context(), t, s, 0, 3, all...); errno != abi.OK || len(got) != 0 {
 		t.Errorf("%v: %v", errno, got)
 	}
-	if got, errno := exchange(t.Context(), t, s, 1, 100, getFrame(base)); errno != abi.OK || !strings.Contains(string(got[100].Reply), "too_many_handles") {
+	if got, errno := exchange(t.Context(), t, s, 1, 100, getFrame(base)); errno != abi.OK ||
+		!strings.Contains(string(got[100].Reply), "too_many_handles") {
 		t.Errorf("%v: %v", errno, got)
 	}
 	close(hold)
@@ -163,7 +168,8 @@ func TestExchangeEnds(t *testing.T) {
 			}
 			waiting.Wait()
 			<-left
-			if got, errno := exchange(t.Context(), t, s, 9, 3, getFrame(base)); errno != abi.OK || got[3].Errno != abi.ECANCELED {
+			if got, errno := exchange(t.Context(), t, s, 9, 3, getFrame(base)); errno != abi.OK ||
+				got[3].Errno != abi.ECANCELED {
 				t.Errorf("afterwards: %v: %v", errno, got)
 			}
 			if err := s.Close(); err != nil {

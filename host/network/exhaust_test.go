@@ -30,7 +30,8 @@ func TestSwitchedProtocol(t *testing.T) {
 		conn.Close()
 	})
 	s := network.NewSession(client(t, network.Options{}, e))
-	if text, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.EUNAVAIL {
+	if text, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+		frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.EUNAVAIL {
 		t.Errorf("%v %s", errno, text)
 	}
 	if err := s.Close(); err != nil {
@@ -133,7 +134,8 @@ func TestLongLocation(t *testing.T) {
 // A secret that was sent keeps the request at its origin, though a hop in
 // between carried none, and a path that gives it back is not logged.
 func TestSealedStays(t *testing.T) {
-	elsewhere, elsewhereEntry := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("followed to another origin") })
+	elsewhere, elsewhereEntry := serve(t,
+		func(http.ResponseWriter, *http.Request) { t.Error("followed to another origin") })
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "/api/pass-word-1")
 		if strings.HasSuffix(r.URL.Path, "-1") {
@@ -142,11 +144,14 @@ func TestSealedStays(t *testing.T) {
 		w.WriteHeader(http.StatusSeeOther)
 	})
 	s := &network.Seals{}
-	s.Add("token", handle, "pass-word", [][]byte{[]byte("pass-word")}, []abi.Destination{{Origin: base, Placements: []string{"body"}}})
+	s.Add("token", handle, "pass-word", [][]byte{[]byte("pass-word")},
+		[]abi.Destination{{Origin: base, Placements: []string{"body"}}})
 	var paths []string
-	c := client(t, network.Options{Seals: s, Audit: func(h network.Hop) { paths = append(paths, h.Path) }}, e, elsewhereEntry)
+	c := client(t, network.Options{Seals: s, Audit: func(h network.Hop) { paths = append(paths, h.Path) }}, e,
+		elsewhereEntry)
 	r, err := c.Do(t.Context(), &network.Request{
-		Method: "POST", URL: base + "/api", Redirect: "follow", Headers: [][2]string{{"Content-Type", "text/plain"}}, Body: []byte(handle),
+		Method: "POST", URL: base + "/api", Redirect: "follow", Headers: [][2]string{{"Content-Type", "text/plain"}},
+		Body: []byte(handle),
 	})
 	if err != nil || r.Status != http.StatusSeeOther || r.Redirects != 1 {
 		t.Fatalf("%+v, %v", r, err)
@@ -197,7 +202,8 @@ func TestTurnsComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = client(t, network.Options{RateLimiter: g}, e).Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: time.Millisecond})
+	_, err = client(t, network.Options{RateLimiter: g}, e).Do(t.Context(),
+		&network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: time.Millisecond})
 	if e := failure(t, err); e.RetryAfter > turn.Milliseconds() {
 		t.Errorf("another connection would wait %d ms", e.RetryAfter)
 	}
@@ -229,7 +235,8 @@ func TestSilentServers(t *testing.T) {
 	base := "https://" + l.Addr().String()
 	c := client(t, network.Options{}, entry(t, base, true))
 	for len(came) < 5 { // a slow machine may end a request before it connects
-		_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: 50 * time.Millisecond})
+		_, err := c.Do(t.Context(),
+			&network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: 50 * time.Millisecond})
 		if e := failure(t, err); e.Code != "timeout" {
 			t.Errorf("%+v", e)
 		}
@@ -278,13 +285,14 @@ func TestDeclaredPace(t *testing.T) {
 	c := client(t, network.Options{ConnectorLimiter: own}, e)
 	var told []string
 	for range 2 {
-		r, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: 3500 * time.Millisecond, Wait: time.Minute,
-			Waiting: func(origin string, until time.Time) {
-				told = append(told, origin)
-				if origin != "" && time.Until(until) > 5*time.Second {
-					t.Errorf("told to wait until %v", until)
-				}
-			}})
+		r, err := c.Do(t.Context(),
+			&network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: 3500 * time.Millisecond, Wait: time.Minute,
+				Waiting: func(origin string, until time.Time) {
+					told = append(told, origin)
+					if origin != "" && time.Until(until) > 5*time.Second {
+						t.Errorf("told to wait until %v", until)
+					}
+				}})
 		if err != nil {
 			t.Fatal(err)
 		}

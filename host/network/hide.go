@@ -32,7 +32,8 @@ func (v *values) hideParts(text []byte, parts []part, found func(mark string, at
 	if len(parts) > 0 {
 		v.hide(all, func(_ string, at int) { more[sort.SearchInts(ends, at+1)]++ })
 		v.hide(text, func(_ string, at int) {
-			if i := sort.Search(len(parts), func(i int) bool { return parts[i].to > at }); i < len(parts) && parts[i].from <= at {
+			if i := sort.Search(len(parts), func(i int) bool { return parts[i].to > at }); i < len(parts) &&
+				parts[i].from <= at {
 				more[i]--
 			}
 		})
@@ -52,7 +53,8 @@ func (v *values) hideParts(text []byte, parts []part, found func(mark string, at
 // hideBody hides values in a body, which may be JSON or a form.
 func (v *values) hideBody(body []byte, headers [][2]string, found func(mark string, at int)) []byte {
 	for _, pair := range headers {
-		if strings.EqualFold(pair[0], "Content-Type") && strings.HasPrefix(strings.ToLower(pair[1]), "application/x-www-form-urlencoded") {
+		if strings.EqualFold(pair[0], "Content-Type") &&
+			strings.HasPrefix(strings.ToLower(pair[1]), "application/x-www-form-urlencoded") {
 			return v.hideParts(body, percentParts(string(body)), found)
 		}
 	}

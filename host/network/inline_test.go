@@ -64,7 +64,8 @@ func TestInline(t *testing.T) {
 	defer s.Close()
 	ask := func(path, more string) (handle uint32, inline string) {
 		t.Helper()
-		reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+path+`"`+more+`}`, ""))
+		reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+			frame(`{"method":"GET","url":"`+base+path+`"`+more+`}`, ""))
 		if errno != abi.OK {
 			t.Fatalf("%s: %s", path, reply)
 		}

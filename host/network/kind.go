@@ -125,7 +125,8 @@ func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 		path := fmt.Sprintf("network.hosts[%d]", i)
 		e, err := ParseEntry(text)
 		if err != nil || len(text) > maxHost {
-			return host.Invalid(path, "host_invalid", "want [http://|https://]HOST[:PORT], where HOST is a name, *.NAME or an address")
+			return host.Invalid(path, "host_invalid",
+				"want [http://|https://]HOST[:PORT], where HOST is a name, *.NAME or an address")
 		}
 		if !open && !requested.Covers(e) {
 			return host.NotRequested(path)

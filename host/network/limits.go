@@ -30,9 +30,9 @@ func DefaultLimits() Limits {
 	return Limits{
 		RequestHeaders: 64, RequestHeaderBytes: 32 * abi.KiB, RequestBody: 16 * abi.MiB,
 		ResponseHeaderBytes: 64 * abi.KiB, Response: 32 * abi.MiB, ResponseMost: 1 << 30, Ratio: 100,
-		Dial: 10 * time.Second, TLS: 10 * time.Second, Headers: 30 * time.Second, Total: 2 * time.Minute, TotalMost: time.Hour,
-		FloorWindow: 30 * time.Second,
-		Redirects:   5, Informational: 3, Connections: abi.MaxHandles, RunRequests: 10_000, RunBytes: 2 << 30,
+		Dial: 10 * time.Second, TLS: 10 * time.Second, Headers: 30 * time.Second, Total: 2 * time.Minute,
+		TotalMost: time.Hour, FloorWindow: 30 * time.Second,
+		Redirects: 5, Informational: 3, Connections: abi.MaxHandles, RunRequests: 10_000, RunBytes: 2 << 30,
 	}
 }
 

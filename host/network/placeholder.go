@@ -104,7 +104,8 @@ func (v *values) spell(text, mark string, loose bool) {
 // isExact reports whether text is the value itself, apart from escapes.
 func isExact(value string, text []byte) bool {
 	quoted := strictjson.AppendQuote(nil, value)
-	return slices.Contains([]string{value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value)}, string(text))
+	return slices.Contains([]string{value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value),
+		url.PathEscape(value)}, string(text))
 }
 
 func isHex(value string, text []byte) bool {

@@ -13,21 +13,24 @@ import (
 
 var hostileEntries = []string{
 	// Wildcards that are too wide.
-	"*", "*.", "*.*", "**", "*.*.example.com", "*example.com", "a.*.com", "a.*", "＊.example.com", "https://*", "*:443", "*.:443",
-	"*.com", "*.COM", "*.com.", "*.co.uk", "*.github.io", "*.s3.amazonaws.com", "*.jp", "*.kawasaki.jp", "*.xn--p1ai", "*.рф", "*.unlisted",
-	"*.localhost", "*.local", "*.printer.local", "*.internal", "*.google.internal", "*.metadata.google.internal", "*.home.arpa",
-	"*.nas.home.arpa", "*.abc.onion", "*.onion", "*.metadata.goog", "*.metadata.tencentyun.com", "*.intranet",
-	"*.127.0.0.1", "*.0.0.1", "*.8.8.8.8", "*.[::1]", "*.::1", "[*.a]", "[*.::1]",
+	"*", "*.", "*.*", "**", "*.*.example.com", "*example.com", "a.*.com", "a.*", "＊.example.com",
+	"https://*", "*:443", "*.:443", "*.com", "*.COM", "*.com.", "*.co.uk", "*.github.io", "*.s3.amazonaws.com", "*.jp",
+	"*.kawasaki.jp", "*.xn--p1ai", "*.рф", "*.unlisted", "*.localhost", "*.local", "*.printer.local", "*.internal",
+	"*.google.internal", "*.metadata.google.internal", "*.home.arpa", "*.nas.home.arpa", "*.abc.onion", "*.onion",
+	"*.metadata.goog", "*.metadata.tencentyun.com", "*.intranet", "*.127.0.0.1", "*.0.0.1", "*.8.8.8.8", "*.[::1]",
+	"*.::1", "[*.a]", "[*.::1]",
 	// Other schemes, and what is not a host.
-	"ftp://example.com", "HTTP://example.com", "://example.com", "https:/example.com", "https:example.com", "//example.com",
-	"https://https://example.com", "http://", "https://", "", " ", "ws://a.com", "file:///etc/passwd", "javascript://a.com",
-	"example.com/", "example.com/path", "https://example.com/", "example.com?q", "example.com#f", `example.com\`, "user@example.com",
-	"user:pass@example.com", "https://user@example.com", " example.com", "example.com ", "example.com\n", "a.com,b.com", "a.com b.com",
+	"ftp://example.com", "HTTP://example.com", "://example.com", "https:/example.com",
+	"https:example.com", "//example.com", "https://https://example.com", "http://", "https://", "", " ", "ws://a.com",
+	"file:///etc/passwd", "javascript://a.com", "example.com/", "example.com/path", "https://example.com/",
+	"example.com?q", "example.com#f", `example.com\`, "user@example.com", "user:pass@example.com",
+	"https://user@example.com", " example.com", "example.com ", "example.com\n", "a.com,b.com", "a.com b.com",
 	// Ports.
-	"example.com:", "example.com:0", "example.com:00", "example.com:0443", "example.com:+443", "example.com:-1", "example.com:65536",
-	"example.com:99999999999999999999", "example.com:https", "example.com:443:443", "example.com:4_43", "example.com: 443", "example.com:443 ",
-	"example.com:٤٤٣", "example.com:0x50", "example.com:*", ":443", "[::1]:", "[::1]:0", "[::1]443", "[::1]x", "[::1]]", "[[::1]]:1", "[::1", "::1",
-	"2606:4700::1:443", "[127.0.0.1]:80", "[example.com]", "[fe80::1%eth0]:80", "[]", "[]:80",
+	"example.com:", "example.com:0", "example.com:00", "example.com:0443", "example.com:+443", "example.com:-1",
+	"example.com:65536", "example.com:99999999999999999999", "example.com:https", "example.com:443:443",
+	"example.com:4_43", "example.com: 443", "example.com:443 ", "example.com:٤٤٣", "example.com:0x50", "example.com:*",
+	":443", "[::1]:", "[::1]:0", "[::1]443", "[::1]x", "[::1]]", "[[::1]]:1", "[::1", "::1", "2606:4700::1:443",
+	"[127.0.0.1]:80", "[example.com]", "[fe80::1%eth0]:80", "[]", "[]:80",
 }
 
 func TestParseEntryRefuses(t *testing.T) {
@@ -74,25 +77,31 @@ var goodEntries = map[string]struct {
 	entry network.Entry
 	text  string
 }{
-	"example.com":               {network.Entry{Scheme: "https", Host: "example.com", Port: 443}, "example.com"},
-	"https://Example.com.:443":  {network.Entry{Scheme: "https", Host: "example.com", Port: 443}, "example.com"},
-	"http://example.com":        {network.Entry{Scheme: "http", Host: "example.com", Port: 80}, "http://example.com"},
-	"http://example.com:80":     {network.Entry{Scheme: "http", Host: "example.com", Port: 80}, "http://example.com"},
-	"http://example.com:443":    {network.Entry{Scheme: "http", Host: "example.com", Port: 443}, "http://example.com:443"},
-	"example.com:80":            {network.Entry{Scheme: "https", Host: "example.com", Port: 80}, "example.com:80"},
-	"example.com:65535":         {network.Entry{Scheme: "https", Host: "example.com", Port: 65535}, "example.com:65535"},
-	"*.example.com":             {network.Entry{Scheme: "https", Host: "example.com", Wildcard: true, Port: 443}, "*.example.com"},
-	"http://*.bücher.de:8080":   {network.Entry{Scheme: "http", Host: "xn--bcher-kva.de", Wildcard: true, Port: 8080}, "http://*.xn--bcher-kva.de:8080"},
-	"*.city.kawasaki.jp":        {network.Entry{Scheme: "https", Host: "city.kawasaki.jp", Wildcard: true, Port: 443}, "*.city.kawasaki.jp"},
-	"*.a.github.io":             {network.Entry{Scheme: "https", Host: "a.github.io", Wildcard: true, Port: 443}, "*.a.github.io"},
-	"github.io":                 {network.Entry{Scheme: "https", Host: "github.io", Port: 443}, "github.io"},
-	"localhost:8080":            {network.Entry{Scheme: "https", Host: "localhost", Port: 8080}, "localhost:8080"},
-	"http://nas.local":          {network.Entry{Scheme: "http", Host: "nas.local", Port: 80}, "http://nas.local"},
-	"metadata.google.internal":  {network.Entry{Scheme: "https", Host: "metadata.google.internal", Port: 443}, "metadata.google.internal"},
-	"192.168.1.2:8443":          {network.Entry{Scheme: "https", Host: "192.168.1.2", Port: 8443}, "192.168.1.2:8443"},
-	"[::1]":                     {network.Entry{Scheme: "https", Host: "::1", Port: 443}, "[::1]"},
-	"http://[FD00::0001]:8080":  {network.Entry{Scheme: "http", Host: "fd00::1", Port: 8080}, "http://[fd00::1]:8080"},
-	"[::ffff:127.0.0.1]:1":      {network.Entry{Scheme: "https", Host: "::ffff:127.0.0.1", Port: 1}, "[::ffff:127.0.0.1]:1"},
+	"example.com":              {network.Entry{Scheme: "https", Host: "example.com", Port: 443}, "example.com"},
+	"https://Example.com.:443": {network.Entry{Scheme: "https", Host: "example.com", Port: 443}, "example.com"},
+	"http://example.com":       {network.Entry{Scheme: "http", Host: "example.com", Port: 80}, "http://example.com"},
+	"http://example.com:80":    {network.Entry{Scheme: "http", Host: "example.com", Port: 80}, "http://example.com"},
+	"http://example.com:443":   {network.Entry{Scheme: "http", Host: "example.com", Port: 443}, "http://example.com:443"},
+	"example.com:80":           {network.Entry{Scheme: "https", Host: "example.com", Port: 80}, "example.com:80"},
+	"example.com:65535":        {network.Entry{Scheme: "https", Host: "example.com", Port: 65535}, "example.com:65535"},
+	"*.example.com": {network.Entry{Scheme: "https", Host: "example.com", Wildcard: true, Port: 443},
+		"*.example.com"},
+	"http://*.bücher.de:8080": {network.Entry{Scheme: "http", Host: "xn--bcher-kva.de", Wildcard: true, Port: 8080},
+		"http://*.xn--bcher-kva.de:8080"},
+	"*.city.kawasaki.jp": {network.Entry{Scheme: "https", Host: "city.kawasaki.jp", Wildcard: true, Port: 443},
+		"*.city.kawasaki.jp"},
+	"*.a.github.io": {network.Entry{Scheme: "https", Host: "a.github.io", Wildcard: true, Port: 443},
+		"*.a.github.io"},
+	"github.io":        {network.Entry{Scheme: "https", Host: "github.io", Port: 443}, "github.io"},
+	"localhost:8080":   {network.Entry{Scheme: "https", Host: "localhost", Port: 8080}, "localhost:8080"},
+	"http://nas.local": {network.Entry{Scheme: "http", Host: "nas.local", Port: 80}, "http://nas.local"},
+	"metadata.google.internal": {network.Entry{Scheme: "https", Host: "metadata.google.internal", Port: 443},
+		"metadata.google.internal"},
+	"192.168.1.2:8443":         {network.Entry{Scheme: "https", Host: "192.168.1.2", Port: 8443}, "192.168.1.2:8443"},
+	"[::1]":                    {network.Entry{Scheme: "https", Host: "::1", Port: 443}, "[::1]"},
+	"http://[FD00::0001]:8080": {network.Entry{Scheme: "http", Host: "fd00::1", Port: 8080}, "http://[fd00::1]:8080"},
+	"[::ffff:127.0.0.1]:1": {network.Entry{Scheme: "https", Host: "::ffff:127.0.0.1", Port: 1},
+		"[::ffff:127.0.0.1]:1"},
 	"https://127.0.0.1.nip.io.": {network.Entry{Scheme: "https", Host: "127.0.0.1.nip.io", Port: 443}, "127.0.0.1.nip.io"},
 }
 
@@ -160,7 +169,8 @@ func entries(t *testing.T, list ...string) []network.Entry {
 }
 
 func TestMatch(t *testing.T) {
-	p := network.NewPolicy(entries(t, "example.com", "http://plain.example", "*.wild.example", "multi.example:8443", "http://multi.example",
+	p := network.NewPolicy(entries(t, "example.com", "http://plain.example", "*.wild.example", "multi.example:8443",
+		"http://multi.example",
 		"localhost:8080", "192.0.2.1", "[2001:db8::1]:8443", "*.goog.example", "*.tencentyun.com", "deep.wild.example:99")...)
 	for _, c := range []struct {
 		scheme, host string
@@ -238,7 +248,8 @@ func TestMatch(t *testing.T) {
 // TestMatchOrder fails when the step depends on the order of the entries.
 func TestMatchOrder(t *testing.T) {
 	list := entries(t, "http://a.example", "a.example:8443", "http://b.example")
-	for _, order := range [][]network.Entry{{list[0], list[1], list[2]}, {list[2], list[1], list[0]}, {list[1], list[0], list[2]}} {
+	for _, order := range [][]network.Entry{{list[0], list[1], list[2]}, {list[2], list[1], list[0]},
+		{list[1], list[0], list[2]}} {
 		if _, step := network.NewPolicy(order...).Match("https", "a.example", 443); step != "port" {
 			t.Errorf("entries %v: the step is %q, want port", order, step)
 		}
@@ -263,7 +274,8 @@ func TestPrivate(t *testing.T) {
 		}
 	}
 	// Exactly that host and port, and never a wildcard.
-	p := network.NewPolicy(private, network.Entry{Scheme: "https", Host: "example.com", Wildcard: true, Port: 443, Private: true})
+	p := network.NewPolicy(private,
+		network.Entry{Scheme: "https", Host: "example.com", Wildcard: true, Port: 443, Private: true})
 	if e, step := p.Match("https", "nas.example.com", 443); step != "" || e.Private {
 		t.Errorf("Match = %+v, %q; want the wildcard without Private", e, step)
 	}

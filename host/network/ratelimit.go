@@ -74,8 +74,8 @@ func (g *RateLimiter) origin(name string, now time.Time) *origin {
 			g.forget(now)
 		}
 		o = &origin{
-			bucket: rate.NewLimiter(rate.Limit(g.pace.PerSecond), g.pace.Burst), allotment: allotment{refilling: make(chan struct{}, 1)},
-			slots: make(chan struct{}, g.pace.AtOnce),
+			bucket:    rate.NewLimiter(rate.Limit(g.pace.PerSecond), g.pace.Burst),
+			allotment: allotment{refilling: make(chan struct{}, 1)}, slots: make(chan struct{}, g.pace.AtOnce),
 		}
 		g.origins[name] = o
 	}

@@ -102,7 +102,8 @@ func TestAhead(t *testing.T) {
 
 func handleOf(t *testing.T, s *network.Session, address string) uint32 {
 	t.Helper()
-	reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+address+`","max_bytes":100000000}`, ""))
+	reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+		frame(`{"method":"GET","url":"`+address+`","max_bytes":100000000}`, ""))
 	var head struct{ Handle uint32 }
 	if err := json.Unmarshal(reply, &head); err != nil || errno != abi.OK {
 		t.Fatalf("%s: %s, %v", address, reply, err)

@@ -46,7 +46,8 @@ func NewRecorder(c *Client) (*Session, *Recorder) {
 	return newSession(r, c.options.Limits, c.options.Seals, r.values), r
 }
 
-var errFull = failf(abi.ETOOBIG, "recording_full", "a run that is recorded may exchange %d MiB; narrow it with --scope", MaxRecording>>20)
+var errFull = failf(abi.ETOOBIG, "recording_full", "a run that is recorded may exchange %d MiB; narrow it with --scope",
+	MaxRecording>>20)
 
 // Do makes a request and records it, unless the run is ending.
 func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
@@ -211,7 +212,8 @@ func (v *values) recordResponse(t recordedExchange, found func(where, mark strin
 		scrubbed = true
 		found("answer body", mark)
 	})
-	out := &RecordedResponse{Status: a.Status, Headers: v.hideHeaders("answer", a.Headers, found), URL: v.hideURL(a.URL, atPlace("answer url", found)),
+	out := &RecordedResponse{Status: a.Status, Headers: v.hideHeaders("answer", a.Headers, found),
+		URL:       v.hideURL(a.URL, atPlace("answer url", found)),
 		Redirects: a.Redirects, Bytes: a.Bytes, Body: body, Broken: v.recordError(a.Broken, found)}
 	if scrubbed {
 		out.Bytes = -1

@@ -170,7 +170,8 @@ func (h *Header) line(exchanges int) headerLine {
 
 func (x *Exchange) line() exchangeLine {
 	q := &x.Request
-	out := exchangeLine{Request: requestLine{q.Method, q.URL, q.Redirect, q.MaxBytes, q.Headers, bodyOf(q.Body)}, Failure: x.Failure.line()}
+	out := exchangeLine{Request: requestLine{q.Method, q.URL, q.Redirect, q.MaxBytes, q.Headers, bodyOf(q.Body)},
+		Failure: x.Failure.line()}
 	if q.Digest != "" {
 		out.Request.Body = &bodyLine{SHA256: q.Digest, Length: q.Length}
 	}

@@ -216,7 +216,8 @@ func isHex32(s string) bool {
 func (p *recordingParser) start(what string, v strictjson.Value, h *Header) {
 	p.object(what, v,
 		field{"connection", true, p.text(&h.Connection, abi.IsSlug, "the id of a connection")},
-		field{"mode", true, p.text(&h.Mode, func(s string) bool { return s == abi.FullRefresh || s == abi.Incremental }, abi.FullRefresh+" or "+abi.Incremental)},
+		field{"mode", true, p.text(&h.Mode, func(s string) bool { return s == abi.FullRefresh || s == abi.Incremental },
+			abi.FullRefresh+" or "+abi.Incremental)},
 		field{"scope", true, p.json((*[]byte)(&h.Scope))},
 		field{"state", false, p.json((*[]byte)(&h.State))},
 		field{"config", false, p.json((*[]byte)(&h.Config))},
@@ -244,9 +245,11 @@ func (p *recordingParser) exchange(line []byte) Exchange {
 
 func (p *recordingParser) request(v strictjson.Value, q *RecordedRequest) {
 	p.object("request", v,
-		field{"method", true, p.text(&q.Method, func(s string) bool { return slices.Contains(methods, s) }, "one of "+strings.Join(methods, " "))},
+		field{"method", true, p.text(&q.Method, func(s string) bool { return slices.Contains(methods, s) },
+			"one of "+strings.Join(methods, " "))},
 		field{"url", true, p.text(&q.URL, nil, "a URL")},
-		field{"redirect", false, p.text(&q.Redirect, func(s string) bool { return s == "manual" || s == "error" }, "manual or error")},
+		field{"redirect", false,
+			p.text(&q.Redirect, func(s string) bool { return s == "manual" || s == "error" }, "manual or error")},
 		field{"max_bytes", false, p.integer(&q.MaxBytes, 1, 1<<40)},
 		field{"headers", false, p.headers(&q.Headers)},
 		field{"body", false, func(what string, v strictjson.Value) { p.body(what, v, &q.Body, q) }},
@@ -320,7 +323,8 @@ func (p *recordingParser) body(what string, v strictjson.Value, into *[]byte, lo
 }
 
 // errnoOf lists the errnos with which a request can fail.
-var errnoOf = []abi.Errno{abi.EINVAL, abi.ETOOBIG, abi.EDENIED, abi.ENOTSUP, abi.ETIMEOUT, abi.EUNAVAIL, abi.ERATE, abi.EIO}
+var errnoOf = []abi.Errno{abi.EINVAL, abi.ETOOBIG, abi.EDENIED, abi.ENOTSUP, abi.ETIMEOUT,
+	abi.EUNAVAIL, abi.ERATE, abi.EIO}
 
 func (p *recordingParser) failure(what string, v strictjson.Value) *Error {
 	e := &Error{}

@@ -169,7 +169,8 @@ func sameHeader(want, got [2]string) bool {
 		return true
 	}
 	before, _, scrubbed := strings.Cut(want[1], credentialMark)
-	return want[0] == got[0] && scrubbed && isCredentialHeader(want[0]) && len(got[1]) > len(before) && strings.HasPrefix(got[1], before)
+	return want[0] == got[0] && scrubbed && isCredentialHeader(want[0]) && len(got[1]) > len(before) &&
+		strings.HasPrefix(got[1], before)
 }
 
 func (q *RecordedRequest) bodyText() string {

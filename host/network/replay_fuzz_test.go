@@ -41,7 +41,8 @@ func FuzzReplay(f *testing.F) {
 		s.Seal("token", handle, secrets["token"], [][]byte{[]byte(secrets["token"])}, nil)
 		for i := range r.Exchanges {
 			q := r.Exchanges[i].Request
-			reply, errno := s.Handle(context.Background(), abi.CallNetworkRequest, frame(`{"method":"`+q.Method+`","url":`+quoted(q.URL)+`,"inline_bytes":10}`, string(q.Body)))
+			reply, errno := s.Handle(context.Background(), abi.CallNetworkRequest,
+				frame(`{"method":"`+q.Method+`","url":`+quoted(q.URL)+`,"inline_bytes":10}`, string(q.Body)))
 			if errno == abi.OK && len(reply) < 4 {
 				t.Fatal("a reply without a head")
 			}

@@ -59,7 +59,8 @@ func fetch(t *testing.T, s *network.Session, method, address string, headers map
 		pairs = append(pairs, [2]string{name, value})
 	}
 	list, _ := json.Marshal(pairs) // of texts
-	text, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(fmt.Sprintf(`{"method":%q,"url":%q,"headers":%s}`, method, address, list), body))
+	text, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+		frame(fmt.Sprintf(`{"method":%q,"url":%q,"headers":%s}`, method, address, list), body))
 	out := fmt.Sprintf("%s %s\n", errno, text)
 	if errno != abi.OK {
 		return out
@@ -116,7 +117,8 @@ func TestReplayShowsTheSame(t *testing.T) {
 	}
 	var live []string
 	file, review := recorded(t, e, network.Header{}, func(s *network.Session) { live = do(s) })
-	if !strings.Contains(live[1], "half of it") || !strings.Contains(live[1], "EUNAVAIL") || !strings.Contains(live[8], "EDENIED") || !strings.Contains(live[6], "sid=cookie") {
+	if !strings.Contains(live[1], "half of it") || !strings.Contains(live[1], "EUNAVAIL") ||
+		!strings.Contains(live[8], "EDENIED") || !strings.Contains(live[6], "sid=cookie") {
 		t.Fatal(live)
 	}
 	s := replayed(t, file)
@@ -128,7 +130,8 @@ func TestReplayShowsTheSame(t *testing.T) {
 	if code, text := s.Fault(true); code != "" {
 		t.Error(code, text)
 	}
-	if strings.Contains(strings.Replace(file, `cookie sid=cookie-7f3a9c`, "", 1), "cookie-7f3a9c") { // but for what the server told
+	// but for what the server told
+	if strings.Contains(strings.Replace(file, `cookie sid=cookie-7f3a9c`, "", 1), "cookie-7f3a9c") {
 		t.Error("a cookie is in the file")
 	}
 	if review.Exchanges != 9 || review.Origins[base] != 8 || review.Origins["https://other.example"] != 1 {
@@ -144,25 +147,36 @@ func TestReplayIsStrict(t *testing.T) {
 		fetch(t, s, "GET", base+"/1", map[string]string{"A": "b"}, "")
 		fetch(t, s, "POST", base+"/2", nil, "body")
 	})
-	first := func(s *network.Session) { fetch(t, s, "GET", base+"/1", map[string]string{"a": "b"}, "") } // names have no case
+	// names have no case
+	first := func(s *network.Session) { fetch(t, s, "GET", base+"/1", map[string]string{"a": "b"}, "") }
 	for name, test := range map[string]struct {
 		do   func(s *network.Session)
 		want string
 	}{
-		"url":          {func(s *network.Session) { fetch(t, s, "GET", base+"/3", nil, "") }, "request 1 is not the one on line 2 of the recording: want GET " + base + "/1, got GET " + base + "/3"},
-		"order":        {func(s *network.Session) { fetch(t, s, "POST", base+"/2", nil, "body") }, "request 1 is not the one on line 2"},
-		"method":       {func(s *network.Session) { first(s); fetch(t, s, "PUT", base+"/2", nil, "body") }, "request 2 is not the one on line 3 of the recording: want POST"},
-		"header value": {func(s *network.Session) { fetch(t, s, "GET", base+"/1", map[string]string{"A": "c"}, "") }, "headers: want A: b, got A: c"},
-		"header gone":  {func(s *network.Session) { fetch(t, s, "GET", base+"/1", nil, "") }, "headers: want A, got none"},
-		"header added": {func(s *network.Session) { fetch(t, s, "GET", base+"/1", map[string]string{"A": "b", "C": "d"}, "") }, "headers: want no more, got C"},
-		"body":         {func(s *network.Session) { first(s); fetch(t, s, "POST", base+"/2", nil, "bodY") }, "body: want body, got bodY"},
-		"long body":    {func(s *network.Session) { first(s); fetch(t, s, "POST", base+"/2", nil, strings.Repeat("x", 70_000)) }, "body: want body, got 70000 bytes with SHA-256"},
+		"url": {func(s *network.Session) { fetch(t, s, "GET", base+"/3", nil, "") },
+			"request 1 is not the one on line 2 of the recording: want GET " + base + "/1, got GET " + base + "/3"},
+		"order": {func(s *network.Session) { fetch(t, s, "POST", base+"/2", nil, "body") },
+			"request 1 is not the one on line 2"},
+		"method": {func(s *network.Session) { first(s); fetch(t, s, "PUT", base+"/2", nil, "body") },
+			"request 2 is not the one on line 3 of the recording: want POST"},
+		"header value": {func(s *network.Session) { fetch(t, s, "GET", base+"/1", map[string]string{"A": "c"}, "") },
+			"headers: want A: b, got A: c"},
+		"header gone": {func(s *network.Session) { fetch(t, s, "GET", base+"/1", nil, "") }, "headers: want A, got none"},
+		"header added": {func(s *network.Session) {
+			fetch(t, s, "GET", base+"/1", map[string]string{"A": "b", "C": "d"},
+				"")
+		}, "headers: want no more, got C"},
+		"body": {func(s *network.Session) { first(s); fetch(t, s, "POST", base+"/2", nil, "bodY") },
+			"body: want body, got bodY"},
+		"long body": {func(s *network.Session) { first(s); fetch(t, s, "POST", base+"/2", nil, strings.Repeat("x", 70_000)) },
+			"body: want body, got 70000 bytes with SHA-256"},
 		"one more": {func(s *network.Session) {
 			first(s)
 			fetch(t, s, "POST", base+"/2", nil, "body")
 			first(s)
 		}, "the connector makes request 3, GET " + base + "/1, and the recording has 2"},
-		"one less": {first, "the connector made 1 requests, and the recording has 2; the next is on line 3: POST " + base + "/2"},
+		"one less": {first, "the connector made 1 requests, and the recording has 2; the next is on line 3: POST " + base +
+			"/2"},
 	} {
 		s := replayed(t, file)
 		test.do(s)
@@ -176,7 +190,8 @@ func TestReplayIsStrict(t *testing.T) {
 			}
 			continue
 		}
-		if got := fetch(t, s, "GET", base+"/1", map[string]string{"A": "b"}, ""); !strings.Contains(got, "recording_mismatch") {
+		if got := fetch(t, s, "GET", base+"/1", map[string]string{"A": "b"}, ""); !strings.Contains(got,
+			"recording_mismatch") {
 			t.Errorf("%s: goes on with %s", name, got)
 		}
 	}
@@ -185,10 +200,12 @@ func TestReplayIsStrict(t *testing.T) {
 // No spelling of a planted value that the canary knows is in a file, wherever it
 // was, and a replay without the value asks and sees the same.
 func TestSecretsAreScrubbed(t *testing.T) {
-	const plain, sealed, otp, handle = "correct/horse+\"battery\"", "s3aled-value!", "483920", "sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa"
+	const plain, sealed, otp, handle = "correct/horse+\"battery\"", "s3aled-value!", "483920",
+		"sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa"
 	const token = "tok.9Qx7LmZ2"
 	spellings := func(v string) []string {
-		out := []string{base64.StdEncoding.EncodeToString([]byte("sam:" + v)), base64.URLEncoding.EncodeToString([]byte("x" + v + "y"))}
+		out := []string{base64.StdEncoding.EncodeToString([]byte("sam:" + v)),
+			base64.URLEncoding.EncodeToString([]byte("x" + v + "y"))}
 		for _, f := range redact.Forms(v) {
 			out = append(out, string(f))
 		}
@@ -209,12 +226,14 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		}
 	})
 	do := func(s *network.Session, plain, otp, token string) (seen string) {
-		s.Seal("token", handle, sealed, redact.Forms(sealed), []abi.Destination{{Origin: base, Placements: []string{"header:X-Key", "body"}}})
+		s.Seal("token", handle, sealed, redact.Forms(sealed),
+			[]abi.Destination{{Origin: base, Placements: []string{"header:X-Key", "body"}}})
 		s.Protect("pass", plain, redact.Forms(plain))
 		for _, v := range spellings(plain) {
 			seen += fetch(t, s, "POST", base+"/all?q="+url.QueryEscape(v), map[string]string{"X-Key": handle}, "it is "+v+".")
 		}
-		seen += fetch(t, s, "POST", base+"/login", map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("sam:"+plain))}, "otp="+otp)
+		seen += fetch(t, s, "POST", base+"/login",
+			map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("sam:"+plain))}, "otp="+otp)
 		s.Protect("otp.code", otp, redact.Forms(otp)) // known after it was sent
 		seen += fetch(t, s, "GET", base+"/all", map[string]string{"Authorization": "Bearer " + token}, "")
 		seen += fetch(t, s, "GET", base+"/binary", nil, "")
@@ -222,7 +241,8 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	}
 	var live string
 	config := `{"user":"sam","old":` + string(strictjson.AppendQuote(nil, plain)) + `,"t":"` + token + `"}`
-	file, review := recorded(t, e, network.Header{Config: []byte(config)}, func(s *network.Session) { live = do(s, plain, otp, token) })
+	file, review := recorded(t, e, network.Header{Config: []byte(config)},
+		func(s *network.Session) { live = do(s, plain, otp, token) })
 	if !strings.Contains(live, token) || !strings.Contains(live, handle) {
 		t.Fatal(live)
 	}
@@ -238,13 +258,16 @@ func TestSecretsAreScrubbed(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range slices.Concat(spellings(plain), spellings(sealed), []string{token, handle, otp, hex.EncodeToString([]byte(otp)), `\u0063orrect`}) {
+	for _, v := range slices.Concat(spellings(plain), spellings(sealed),
+		[]string{token, handle, otp, hex.EncodeToString([]byte(otp)), `\u0063orrect`}) {
 		if strings.Contains(look, v) {
 			t.Errorf("%q is in the file:\n%s", v, file)
 		}
 	}
 	lines := strings.Join(review.Lines(), "\n")
-	for _, want := range []string{"request header X-Key: {{secret:token}} × ", "request header Authorization: {{credential:1}} × 1, {{secret:pass}} × 1", "start: {{credential:1}} × 1, {{secret:pass}} × 1", "answer body: "} {
+	for _, want := range []string{"request header X-Key: {{secret:token}} × ",
+		"request header Authorization: {{credential:1}} × 1, {{secret:pass}} × 1",
+		"start: {{credential:1}} × 1, {{secret:pass}} × 1", "answer body: "} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("the summary has no %q:\n%s", want, lines)
 		}
@@ -257,7 +280,8 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	}
 	given, secrets := r.WithStandIns([]string{"pass"})
 	var settings struct{ Old, T string }
-	if err := json.Unmarshal(given.Config, &settings); err != nil || settings.Old != secrets["pass"] || settings.T == token || settings.T == "" {
+	if err := json.Unmarshal(given.Config, &settings); err != nil || settings.Old != secrets["pass"] ||
+		settings.T == token || settings.T == "" {
 		t.Errorf("settings %s: %v", given.Config, err)
 	}
 	const other = "quite/another+\"value\""
@@ -286,7 +310,8 @@ func TestCredentialsAreReplayed(t *testing.T) {
 		var answer struct {
 			Token string `json:"access_token"`
 		}
-		text := fetch(t, s, "POST", base+"/token", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, "user=sam&password=hunter2hunter2")
+		text := fetch(t, s, "POST", base+"/token", map[string]string{"Content-Type": "application/x-www-form-urlencoded"},
+			"user=sam&password=hunter2hunter2")
 		if at := strings.Index(text, `"{\"access`); at < 0 {
 			t.Fatal(text)
 		} else if quoted, _, _ := strings.Cut(text[at:], "\n"); true {
@@ -297,7 +322,8 @@ func TestCredentialsAreReplayed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		fetch(t, s, "GET", base+"/?access_token="+answer.Token, map[string]string{"Authorization": "Bearer " + answer.Token}, "")
+		fetch(t, s, "GET", base+"/?access_token="+answer.Token, map[string]string{"Authorization": "Bearer " + answer.Token},
+			"")
 		fetch(t, s, "GET", base+"/signed", map[string]string{"Authorization": "HMAC " + signature}, "")
 		return answer.Token
 	}
@@ -308,14 +334,16 @@ func TestCredentialsAreReplayed(t *testing.T) {
 		}
 	}
 	s := replayed(t, strings.Replace(file, "password={{credential:1}}", "password=hunter2hunter2", 1))
-	if got := do(s, "fedcba9876543210"); got == token || len(got) < 20 { // a signature that nobody can make again may be any
+	// a signature that nobody can make again may be any
+	if got := do(s, "fedcba9876543210"); got == token || len(got) < 20 {
 		t.Errorf("token %q", got)
 	}
 	if code, text := s.Fault(true); code != "" {
 		t.Errorf("%s\n%s", text, file)
 	}
 	s = replayed(t, file)
-	fetch(t, s, "POST", base+"/token", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, "user=eve&password=hunter2hunter2")
+	fetch(t, s, "POST", base+"/token", map[string]string{"Content-Type": "application/x-www-form-urlencoded"},
+		"user=eve&password=hunter2hunter2")
 	if code, _ := s.Fault(false); code != "recording_mismatch" {
 		t.Error("another user is no mismatch")
 	}
@@ -330,7 +358,8 @@ func TestRecordingIsBounded(t *testing.T) {
 	})
 	s, _ := network.NewRecorder(client(t, network.Options{}, e))
 	for range 2 {
-		if text, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.OK {
+		if text, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+			frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.OK {
 			t.Fatalf("%s %s", errno, text)
 		}
 	}
@@ -347,8 +376,10 @@ func TestRecordingIsBounded(t *testing.T) {
 // comes back as it was, and a text without values is unchanged by the round trip.
 func FuzzPlaceholders(f *testing.F) {
 	const held, value = "sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa", "correct horse"
-	for _, text := range []string{"", "{{", "{{{{secret:token}}", "{{literal:}}secret:}}", "{{{secret:0", "{correct horse", "x correct horse y", "{{secret:correct horse}}", held + held,
-		"corcorrect horserect horse", `{"a":"c\u006frrect horse \n {{secret:"}`, base64.StdEncoding.EncodeToString([]byte("sam:correct horse"))} {
+	for _, text := range []string{"", "{{", "{{{{secret:token}}", "{{literal:}}secret:}}", "{{{secret:0", "{correct horse",
+		"x correct horse y", "{{secret:correct horse}}", held + held,
+		"corcorrect horserect horse", `{"a":"c\u006frrect horse \n {{secret:"}`,
+		base64.StdEncoding.EncodeToString([]byte("sam:correct horse"))} {
 		f.Add(text)
 	}
 	forms := redact.Forms(value)
@@ -394,7 +425,8 @@ func TestBasicPasswordIsScrubbed(t *testing.T) {
 	file, _ := recorded(t, e, network.Header{}, func(s *network.Session) {
 		fetch(t, s, "GET", base+"/", map[string]string{"Authorization": "Basic " + basic}, "")
 	})
-	if strings.Contains(file, "opensesame9") || strings.Contains(file, basic) || !strings.Contains(file, "Basic {{credential:1}}") {
+	if strings.Contains(file, "opensesame9") || strings.Contains(file, basic) ||
+		!strings.Contains(file, "Basic {{credential:1}}") {
 		t.Error(file)
 	}
 }
@@ -418,7 +450,8 @@ func TestCancelledRequestsAreNotRecorded(t *testing.T) {
 	_, review := recorded(t, e, network.Header{}, func(s *network.Session) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if text, errno := s.Handle(ctx, abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.ECANCELED {
+		if text, errno := s.Handle(ctx, abi.CallNetworkRequest,
+			frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.ECANCELED {
 			t.Errorf("%s %s", errno, text)
 		}
 	})

@@ -48,7 +48,8 @@ func ParseRequest(frame []byte, l Limits) (*Request, error) {
 	n := int(binary.LittleEndian.Uint32(frame))
 	head, body := frame[4:4+n], frame[4+n:]
 	if n > maxURL+l.RequestHeaderBytes*2+4*abi.KiB {
-		return nil, failf(abi.ETOOBIG, "request_too_large", "the head of a request may have %d bytes", maxURL+l.RequestHeaderBytes*2+4*abi.KiB)
+		return nil, failf(abi.ETOOBIG, "request_too_large", "the head of a request may have %d bytes",
+			maxURL+l.RequestHeaderBytes*2+4*abi.KiB)
 	}
 	if int64(len(body)) > l.RequestBody {
 		return nil, failf(abi.ETOOBIG, "request_too_large", "the body of a request may have %d bytes", l.RequestBody)
@@ -123,12 +124,14 @@ func numberMember(v strictjson.Value, name string, most, scale int64, into *int6
 }
 
 // hostHeaders are headers that the host sets, or that concern the connection.
-var hostHeaders = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect",
+var hostHeaders = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te",
+	"trailer", "expect",
 	"accept-encoding", "cookie", "cookie2"}
 
 // routingHeaders are headers by which a proxy or a framework takes a request for one to another
 // host or path than the one that was checked.
-var routingHeaders = []string{"forwarded", "x-host", "x-original-host", "x-original-url", "x-original-uri", "x-rewrite-url", "x-http-host-override", "x-http-destinationurl", "http2-settings",
+var routingHeaders = []string{"forwarded", "x-host", "x-original-host", "x-original-url", "x-original-uri",
+	"x-rewrite-url", "x-http-host-override", "x-http-destinationurl", "http2-settings",
 	"alt-used"}
 
 // isHostHeader reports whether a guest must not set the header, also in spellings that
@@ -136,7 +139,8 @@ var routingHeaders = []string{"forwarded", "x-host", "x-original-host", "x-origi
 func isHostHeader(name string) bool {
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	return slices.Contains(hostHeaders, name) || slices.Contains(routingHeaders, name) ||
-		slices.ContainsFunc([]string{"proxy-", "sec-", "x-forwarded-"}, func(p string) bool { return strings.HasPrefix(name, p) })
+		slices.ContainsFunc([]string{"proxy-", "sec-", "x-forwarded-"},
+			func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 func (q *Request) readHeaders(v strictjson.Value, l Limits) error {
@@ -160,7 +164,8 @@ func (q *Request) readHeaders(v strictjson.Value, l Limits) error {
 			return denyf("header", "header %s is set by the host", pair[0])
 		}
 		if size += len(pair[0]) + len(pair[1]) + 4; size > l.RequestHeaderBytes || len(q.Headers) == l.RequestHeaders {
-			return failf(abi.ETOOBIG, "request_too_large", "a request may have %d headers and %d bytes of them", l.RequestHeaders, l.RequestHeaderBytes)
+			return failf(abi.ETOOBIG, "request_too_large", "a request may have %d headers and %d bytes of them",
+				l.RequestHeaders, l.RequestHeaderBytes)
 		}
 		q.Headers = append(q.Headers, pair)
 	}
@@ -198,7 +203,8 @@ func parseTarget(raw string, from *url.URL) (target, error) {
 	if len(raw) > maxURL {
 		return target{}, failf(abi.ETOOBIG, "request_too_large", "a URL may have %d bytes", maxURL)
 	}
-	if strings.ContainsFunc(raw, func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f || c >= 0x80 && c < 0xa0 }) {
+	if strings.ContainsFunc(raw,
+		func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f || c >= 0x80 && c < 0xa0 }) {
 		return target{}, malformed("a URL has no blanks, backslashes or control characters")
 	}
 	u, err := url.Parse(raw)

@@ -210,7 +210,8 @@ func maybeText(contentType string) bool {
 	return !slices.Contains([]string{"image", "audio", "video", "font"}, class) && !slices.Contains(noText, kind)
 }
 
-var noText = []string{"application/octet-stream", "application/zip", "application/gzip", "application/x-gzip", "application/x-tar", "application/x-7z-compressed",
+var noText = []string{"application/octet-stream", "application/zip", "application/gzip", "application/x-gzip",
+	"application/x-tar", "application/x-7z-compressed",
 	"application/x-bzip2", "application/zstd", "application/pdf", "application/wasm", "application/vnd.sqlite3"}
 
 // cutsValues reports whether a partial body from an origin could reveal part of a sealed

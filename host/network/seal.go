@@ -175,9 +175,11 @@ func (s *Seals) find(handle string, t target, placement string) (seal, error) {
 		}
 	}
 	if near {
-		return seal{}, sealedDenial("sealed_placement_denied", "the secret %s may not be put into %s at %s", sealed.field, placement, t.origin())
+		return seal{}, sealedDenial("sealed_placement_denied", "the secret %s may not be put into %s at %s", sealed.field,
+			placement, t.origin())
 	}
-	return seal{}, sealedDenial("sealed_destination_denied", "the secret %s may not be sent to %s%s", sealed.field, t.origin(), auditPath(t.url.EscapedPath()))
+	return seal{}, sealedDenial("sealed_destination_denied", "the secret %s may not be sent to %s%s", sealed.field,
+		t.origin(), auditPath(t.url.EscapedPath()))
 }
 
 func sealedDenial(code, format string, args ...any) *Error {
@@ -198,7 +200,8 @@ func isBelow(u *url.URL, prefix string) bool {
 		clean += "/"
 	}
 	escaped := strings.ToLower(u.EscapedPath())
-	if clean != p || strings.ContainsAny(p, "\\;") || strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%2e") || strings.Contains(escaped, "%25") {
+	if clean != p || strings.ContainsAny(p, "\\;") || strings.Contains(escaped, "%2f") ||
+		strings.Contains(escaped, "%2e") || strings.Contains(escaped, "%25") {
 		return false
 	}
 	return p == prefix || strings.HasPrefix(p, strings.TrimSuffix(prefix, "/")+"/")
@@ -324,9 +327,11 @@ func escaping(headers [][2]string) func(string) string {
 }
 
 func isText(kind string) bool {
-	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+json") || slices.Contains([]string{
-		"application/json", "application/xml", "application/javascript", "application/x-www-form-urlencoded", "application/x-ndjson", "application/graphql",
-	}, kind)
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+json") ||
+		slices.Contains([]string{
+			"application/json", "application/xml", "application/javascript", "application/x-www-form-urlencoded",
+			"application/x-ndjson", "application/graphql",
+		}, kind)
 }
 
 // replace replaces the handles in a text.

@@ -66,16 +66,21 @@ func TestSealed(t *testing.T) {
 	}{
 		{name: "header", path: "/api/x", header: "X-Key", text: "k " + handle, want: "|k " + value + "|"},
 		{name: "bearer", path: "/api", header: "authorization", text: "Bearer " + handle, want: "Bearer " + value + "||"},
-		{name: "basic", path: "/api/", header: "Authorization", text: "Basic-Sealed me:" + handle, want: "Basic bWU6cGEic3Mmd29yZCBzZWFsZWQ=||"},
-		{name: "json", path: "/api/x", kind: "application/json", body: `{"a":"` + handle + `"}`, want: `||{"a":"pa\"ss&word sealed"}`},
-		{name: "form", path: "/api/x", kind: "application/x-www-form-urlencoded", body: "a=" + handle, want: "||a=pa%22ss%26word+sealed"},
+		{name: "basic", path: "/api/", header: "Authorization", text: "Basic-Sealed me:" + handle,
+			want: "Basic bWU6cGEic3Mmd29yZCBzZWFsZWQ=||"},
+		{name: "json", path: "/api/x", kind: "application/json", body: `{"a":"` + handle + `"}`,
+			want: `||{"a":"pa\"ss&word sealed"}`},
+		{name: "form", path: "/api/x", kind: "application/x-www-form-urlencoded", body: "a=" + handle,
+			want: "||a=pa%22ss%26word+sealed"},
 		{name: "text", path: "/api/x", kind: "text/plain; charset=utf-8", body: handle + handle, want: "||" + value + value},
 		{name: "binary", path: "/api/x", kind: "application/octet-stream", body: handle, code: "sealed_placement_denied"},
 		{name: "no type", path: "/api/x", body: handle, code: "sealed_placement_denied"},
-		{name: "long", path: "/api/x", kind: "text/plain", body: handle + strings.Repeat("x", 1<<20), code: "sealed_placement_denied"},
+		{name: "long", path: "/api/x", kind: "text/plain", body: handle + strings.Repeat("x", 1<<20),
+			code: "sealed_placement_denied"},
 		{name: "other header", path: "/api/x", header: "X-Other", text: handle, code: "sealed_placement_denied"},
 		{name: "query", path: "/api/x?k=" + handle, code: "sealed_placement_denied"},
-		{name: "escaped query", path: "/api/x?k=sluice%2Dsealed%2Dv1-aaaaaaaaaaaaaaaaaaaaaaaaaa", code: "sealed_placement_denied"},
+		{name: "escaped query", path: "/api/x?k=sluice%2Dsealed%2Dv1-aaaaaaaaaaaaaaaaaaaaaaaaaa",
+			code: "sealed_placement_denied"},
 		{name: "path", path: "/api/" + handle, code: "sealed_placement_denied"},
 		{name: "outside the prefix", path: "/apix", header: "X-Key", text: handle, code: "sealed_destination_denied"},
 		{name: "dots", path: "/api/../admin", header: "X-Key", text: handle, code: "sealed_destination_denied"},
@@ -85,7 +90,8 @@ func TestSealed(t *testing.T) {
 		{name: "cut short", path: "/api/x", header: "X-Key", text: handle[:30], code: "sealed_handle_unknown"},
 		{name: "one of two", path: "/api/x", header: "X-Key", text: handle + other, code: "sealed_handle_unknown"},
 		{name: "redirect within", path: "/api/away?to=/api/x", header: "X-Key", text: handle, want: "|" + value + "|"},
-		{name: "redirect out of the prefix", path: "/api/away?to=/admin", header: "X-Key", text: handle, code: "sealed_destination_denied"},
+		{name: "redirect out of the prefix", path: "/api/away?to=/admin", header: "X-Key", text: handle,
+			code: "sealed_destination_denied"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got = ""
@@ -121,13 +127,15 @@ func TestSealed(t *testing.T) {
 
 	// To another origin the guest is shown the redirect.
 	r, err := c.Do(t.Context(), &network.Request{
-		Method: "GET", URL: base + "/api/away?to=" + url.QueryEscape(elsewhere), Redirect: "follow", Headers: [][2]string{{"X-Key", handle}},
+		Method: "GET", URL: base + "/api/away?to=" + url.QueryEscape(elsewhere), Redirect: "follow",
+		Headers: [][2]string{{"X-Key", handle}},
 	})
 	if err != nil || r.Status != http.StatusTemporaryRedirect {
 		t.Fatal(r, err)
 	}
 	r.Body.Close()
-	_, err = c.Do(t.Context(), &network.Request{Method: "GET", URL: elsewhere, Redirect: "follow", Headers: [][2]string{{"X-Key", handle}}})
+	_, err = c.Do(t.Context(),
+		&network.Request{Method: "GET", URL: elsewhere, Redirect: "follow", Headers: [][2]string{{"X-Key", handle}}})
 	if e := failure(t, err); e.Code != "sealed_destination_denied" {
 		t.Errorf("%+v", e)
 	}
@@ -146,11 +154,14 @@ func TestSealed(t *testing.T) {
 // Across the borders of what is read, and with a value that is part of
 // its own handle.
 func TestScrub(t *testing.T) {
-	text := strings.Repeat("x", 40_000) + value + "." + strings.Repeat(value, 3) + url.QueryEscape(value) + "tail sealed pa"
+	text := strings.Repeat("x", 40_000) + value + "." + strings.Repeat(value, 3) +
+		url.QueryEscape(value) + "tail sealed pa"
 	for name, wrap := range map[string]func(io.Reader) io.Reader{
-		"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "late end": iotest.DataErrReader,
+		"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader,
+		"late end": iotest.DataErrReader,
 	} {
-		got, err := io.ReadAll(network.Scrub(wrap(strings.NewReader(text)), map[string][]string{handle: {value, url.QueryEscape(value), "sealed"}}))
+		got, err := io.ReadAll(network.Scrub(wrap(strings.NewReader(text)),
+			map[string][]string{handle: {value, url.QueryEscape(value), "sealed"}}))
 		if err != nil {
 			t.Fatal(name, err)
 		}

@@ -25,10 +25,11 @@ func TestPlainSecretInURL(t *testing.T) {
 	c := client(t, network.Options{Audit: func(h network.Hop) { hops = append(hops, h) }}, e)
 	s := network.NewSession(c)
 	const plain = "Plain/Secret-9"
-	s.Protect("token", plain, [][]byte{[]byte(plain), []byte(url.PathEscape(plain)), []byte("506c61696e2f5365637265742d39")})
+	s.Protect("token", plain,
+		[][]byte{[]byte(plain), []byte(url.PathEscape(plain)), []byte("506c61696e2f5365637265742d39")})
 	for _, u := range []string{
-		base + "/bot" + plain + "/me", base + "/" + url.PathEscape(plain), base + "/%50lain%2FSecret%2D9?x", base + "/506c61696e2f5365637265742d39",
-		"https://506C61696e2f5365637265742d39.evil.example/",
+		base + "/bot" + plain + "/me", base + "/" + url.PathEscape(plain), base + "/%50lain%2FSecret%2D9?x",
+		base + "/506c61696e2f5365637265742d39", "https://506C61696e2f5365637265742d39.evil.example/",
 	} {
 		_, _ = s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+u+`"}`, ""))
 	}
@@ -68,7 +69,8 @@ func TestSealedInFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body(t, r); r.Status != http.StatusFound || strings.Contains(fmt.Sprint(r.Headers), secret) || !strings.Contains(fmt.Sprint(r.Headers), handle) {
+	if body(t, r); r.Status != http.StatusFound || strings.Contains(fmt.Sprint(r.Headers), secret) ||
+		!strings.Contains(fmt.Sprint(r.Headers), handle) {
 		t.Errorf("%d %v", r.Status, r.Headers)
 	}
 }
@@ -83,7 +85,8 @@ func TestSealedInParts(t *testing.T) {
 		http.ServeContent(w, r, "", time.Time{}, strings.NewReader("you sent "+r.Header.Get("X-Key")))
 	})
 	seals := &network.Seals{}
-	seals.Add("token", handle, secret, [][]byte{[]byte(secret)}, []abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})
+	seals.Add("token", handle, secret, [][]byte{[]byte(secret)},
+		[]abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})
 	c := client(t, network.Options{Seals: seals}, e)
 	ask := func(kind, part string) (*network.Response, error) {
 		q := &network.Request{Method: "GET", URL: base + "/" + kind, Headers: [][2]string{{"X-Key", handle}}}
@@ -100,7 +103,8 @@ func TestSealedInParts(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"text/plain", "application/yaml", "message/http", "application/jwt", "application/x-unheard-of", "multipart/mixed", "nonsense",
+	for _, kind := range []string{"text/plain", "application/yaml", "message/http", "application/jwt",
+		"application/x-unheard-of", "multipart/mixed", "nonsense",
 		"image/png", "application/octet-stream", "application/zip", "application/pdf", "video/mp4", "font/woff2"} {
 		r, err := ask(kind, "")
 		if err != nil {
@@ -165,7 +169,8 @@ func TestOnePatience(t *testing.T) {
 	})
 	slow := network.NewRateLimiter(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
 	c := client(t, network.Options{ConnectorLimiter: slow}, e)
-	_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 2100 * time.Millisecond})
+	_, err := c.Do(t.Context(),
+		&network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 2100 * time.Millisecond})
 	if f := failure(t, err); f.Errno != abi.ERATE || hops > 3 {
 		t.Errorf("%+v after %d hops", f, hops)
 	}
@@ -179,7 +184,8 @@ func TestTokenInFragment(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	})
 	file, _ := recorded(t, e, network.Header{}, func(s *network.Session) {
-		if reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`","redirect":"manual"}`, "")); errno != abi.OK {
+		if reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+			frame(`{"method":"GET","url":"`+base+`","redirect":"manual"}`, "")); errno != abi.OK {
 			t.Fatal(string(reply))
 		}
 	})
@@ -193,12 +199,16 @@ func TestTokenInFragment(t *testing.T) {
 func TestRedirectedPlain(t *testing.T) {
 	seen := ""
 	other, otherEntry := serve(t, func(_ http.ResponseWriter, r *http.Request) { seen = fmt.Sprint(r.Header) })
-	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) })
+	base, e := serve(t, func(w http.ResponseWriter,
+		r *http.Request) {
+		http.Redirect(w, r, other, http.StatusTemporaryRedirect)
+	})
 	s := network.NewSession(client(t, network.Options{}, e, otherEntry))
 	defer s.Close()
 	s.Protect("token", "PLANTED-1", [][]byte{[]byte("PLANTED-1")})
 	headers := `[["Authorization","Basic PLANTED-2"],["X-Api-Key","PLANTED-3"],["Private-Token","PLANTED-4"],["X-Shop","PLANTED-1"],["X-Kept","yes"]]`
-	if reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`","headers":`+headers+`}`, "")); errno != abi.OK {
+	if reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+		frame(`{"method":"GET","url":"`+base+`","headers":`+headers+`}`, "")); errno != abi.OK {
 		t.Fatal(string(reply))
 	}
 	if strings.Contains(seen, "PLANTED") || !strings.Contains(seen, "X-Kept:[yes]") {
@@ -236,14 +246,17 @@ func TestSealedInline(t *testing.T) {
 	s := network.NewSession(client(t, network.Options{Seals: seals}, e))
 	defer s.Close()
 	for _, tt := range []struct{ method, path, want string }{
-		{"GET", "/packed", strings.Repeat(handle+".", 20)}, {"HEAD", "/head", ""}, {"HEAD", "/packed", ""}, {"GET", "/unchanged", ""},
+		{"GET", "/packed", strings.Repeat(handle+".", 20)}, {"HEAD", "/head", ""}, {"HEAD", "/packed", ""},
+		{"GET", "/unchanged", ""},
 	} {
-		reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"`+tt.method+`","url":"`+base+tt.path+`","inline_bytes":262144}`, ""))
+		reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+			frame(`{"method":"`+tt.method+`","url":"`+base+tt.path+`","inline_bytes":262144}`, ""))
 		if errno != abi.OK {
 			t.Fatalf("%s: %s", tt.path, reply)
 		}
 		n := binary.LittleEndian.Uint32(reply)
-		if head, got := string(reply[4:4+n]), string(reply[4+n:]); !strings.HasPrefix(head, `{"handle":0,`) || got != tt.want {
+		if head, got := string(reply[4:4+n]), string(reply[4+n:]); !strings.HasPrefix(head, `{"handle":0,`) ||
+			got != tt.want {
 			t.Errorf("%s %s: %s, %q", tt.method, tt.path, head, got)
 		}
 	}

@@ -45,7 +45,8 @@ type exchanger interface {
 func NewSession(c *Client) *Session { return newSession(c, c.options.Limits, c.options.Seals, nil) }
 
 func newSession(x exchanger, l Limits, seals *Seals, v *values) *Session {
-	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1, inFlight: newInFlightRequests()}
+	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1,
+		inFlight: newInFlightRequests()}
 }
 
 // TakeCookies adds cookies of a host that a browser of the same run received, and returns
@@ -194,7 +195,8 @@ func (s *Session) serve(ctx context.Context, call abi.Call, payload []byte) ([]b
 // request makes a request for which a handle is reserved, and keeps its body under that. It
 // owns the frame, which a transport may read even after the answer. onWait is
 // Request.Waiting.
-func (s *Session) request(ctx context.Context, frame []byte, onWait func(origin string, until time.Time)) ([]byte, error) {
+func (s *Session) request(ctx context.Context, frame []byte,
+	onWait func(origin string, until time.Time)) ([]byte, error) {
 	kept := false
 	defer func() {
 		if !kept {

@@ -105,7 +105,8 @@ func (s *Session) RestoreState(b []byte) error {
 
 // errReplyLost says that the host ended between a request and its answer. The server may
 // have processed the request, so it is not repeated; the connector has to find out.
-var errReplyLost = failf(abi.EUNAVAIL, "reply_lost", "the host ended before the answer was kept; the server may have got the request")
+var errReplyLost = failf(abi.EUNAVAIL, "reply_lost",
+	"the host ended before the answer was kept; the server may have got the request")
 
 // LostReply implements binding.StateSaver.
 func (s *Session) LostReply(call abi.Call, payload []byte) ([]byte, abi.Errno) {

@@ -59,8 +59,10 @@ func TestHeldBack(t *testing.T) {
 // handle.
 func TestCutShort(t *testing.T) {
 	for cut := 4; cut <= len(long); cut++ {
-		for name, wrap := range map[string]func(io.Reader) io.Reader{"end": iotest.OneByteReader, "late": iotest.DataErrReader} {
-			got, err := io.ReadAll(network.Scrub(wrap(strings.NewReader("you sent "+long[:cut])), map[string][]string{handle: {long}, other: {"sent "}}))
+		for name, wrap := range map[string]func(io.Reader) io.Reader{"end": iotest.OneByteReader,
+			"late": iotest.DataErrReader} {
+			got, err := io.ReadAll(network.Scrub(wrap(strings.NewReader("you sent "+long[:cut])),
+				map[string][]string{handle: {long}, other: {"sent "}}))
 			if err != nil || string(got) != "you "+other+handle {
 				t.Fatalf("%s: %d characters: %q, %v", name, cut, got, err)
 			}
@@ -150,7 +152,8 @@ func TestNoPartOfAValue(t *testing.T) {
 						if s = network.NewSession(c); way == "recorded" {
 							s, _ = network.NewRecorder(c)
 						}
-						s.Seal("key", handle, long, redact.Forms(long), []abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})
+						s.Seal("key", handle, long, redact.Forms(long),
+							[]abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})
 						for _, cut := range []int{20, len(long) - 1} {
 							if end == "stall" && pad != 32<<10-20 {
 								continue // they take their time
@@ -188,7 +191,8 @@ func asked(t *testing.T, s *network.Session, base, end, way string, pad, cut int
 	if way == "inline" {
 		more += `,"inline_bytes":200000`
 	}
-	reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(fmt.Sprintf(`{"method":"GET","url":%q,"headers":[["X-Key",%q]]%s}`, address, handle, more), ""))
+	reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+		frame(fmt.Sprintf(`{"method":"GET","url":%q,"headers":[["X-Key",%q]]%s}`, address, handle, more), ""))
 	if errno != abi.OK {
 		return strings.Repeat(".", 1000) // nothing came in time, or too much was announced
 	}
@@ -226,7 +230,8 @@ func TestBroken(t *testing.T) {
 		t.Errorf("read on: %v %s", errno, text)
 	}
 	frame := []byte("{\"method\":\"POST\",\"url\":\"" + server.URL + "\"}\n")
-	answers, errno := s.LostReply(abi.CallNetworkExchange, abi.ExchangeRequest{ID: 3, Frame: frame}.Append(abi.AppendLeast(nil, 1)))
+	answers, errno := s.LostReply(abi.CallNetworkExchange,
+		abi.ExchangeRequest{ID: 3, Frame: frame}.Append(abi.AppendLeast(nil, 1)))
 	if errno != abi.OK {
 		t.Fatalf("exchange: %v %s", errno, answers)
 	}

@@ -59,7 +59,8 @@ func (s *turns) fail(err error) {
 }
 
 // enterAll has claims of several hosts enter at once, and returns when they did.
-func enterAll(t *testing.T, hosts []*network.RateLimiter, claims int, longest time.Duration) (at []time.Duration, refused int) {
+func enterAll(t *testing.T, hosts []*network.RateLimiter, claims int,
+	longest time.Duration) (at []time.Duration, refused int) {
 	var mu sync.Mutex // guards what is returned
 	var claiming sync.WaitGroup
 	began := time.Now()
@@ -130,7 +131,8 @@ func TestSharedTurnGivenBack(t *testing.T) {
 				t.Fatalf("entered after %v", at)
 			}
 		}
-		if at, _ := enterAll(t, all, 1, time.Minute); len(at) != 1 || at[0] < time.Second-3*trip || at[0] > time.Second || s.asked != 2 {
+		if at, _ := enterAll(t, all, 1, time.Minute); len(at) != 1 || at[0] < time.Second-3*trip ||
+			at[0] > time.Second || s.asked != 2 {
 			t.Errorf("entered after %v, the store was asked %d times", at, s.asked)
 		}
 		time.Sleep(time.Minute) // what is left over is no longer good then
@@ -149,7 +151,8 @@ func TestSharedClosing(t *testing.T) {
 		s := &turns{}
 		all := sharing(2, s, network.Pace{PerSecond: 1, Burst: 4, AtOnce: 4, LongestStop: time.Hour})
 		closes := func() {
-			all[0].Answered("https://a.example", &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}})
+			all[0].Answered("https://a.example",
+				&http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}})
 		}
 		closes()
 		if _, refused := enterAll(t, all[1:], 3, time.Minute-time.Second); refused != 3 {
@@ -186,7 +189,8 @@ func TestSharedStoreAway(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, cancel)
 		began := time.Now()
-		if _, err := all[0].Enter(ctx, "https://b.example", time.Hour); !errors.Is(err, context.Canceled) || time.Since(began) > time.Second {
+		if _, err := all[0].Enter(ctx, "https://b.example", time.Hour); !errors.Is(err, context.Canceled) ||
+			time.Since(began) > time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})

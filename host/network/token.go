@@ -114,7 +114,8 @@ func (s *Seals) placesIn(t target, body bool) (out []abi.SessionToken) {
 func mayBeBelow(u *url.URL, prefix string) bool {
 	p := cmp.Or(u.Path, "/")
 	escaped := strings.ToLower(u.EscapedPath())
-	if clean := path.Clean(p); strings.TrimSuffix(p, "/") != strings.TrimSuffix(clean, "/") || strings.ContainsAny(p, "\\;") ||
+	if clean := path.Clean(p); strings.TrimSuffix(p, "/") != strings.TrimSuffix(clean, "/") ||
+		strings.ContainsAny(p, "\\;") ||
 		strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%2e") || strings.Contains(escaped, "%25") {
 		return true
 	}

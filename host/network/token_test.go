@@ -24,7 +24,8 @@ func logins(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	token := "tok-" + strings.Repeat("Zx9", 10) + q.Get("n")
 	status := http.StatusOK
-	body := `{"user":"sam","data":{"token":"` + token + `","list":["a",{"refresh":"ref-` + token + `"}]},"again":"/me?t=` + url.QueryEscape(token) + `"}`
+	body := `{"user":"sam","data":{"token":"` + token + `","list":["a",{"refresh":"ref-` + token + `"}]},"again":"/me?t=` +
+		url.QueryEscape(token) + `"}`
 	switch q.Get("as") {
 	case "escaped":
 		body = strings.Replace(body, `"tok-`, `"\u0074ok-`, 1)
@@ -162,7 +163,8 @@ func answerTo(t *testing.T, s *network.Session, address string, inline bool) (go
 	if inline {
 		more = `,"inline_bytes":100000`
 	}
-	reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"POST","url":"`+address+`"`+more+`}`, ""))
+	reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
+		frame(`{"method":"POST","url":"`+address+`"`+more+`}`, ""))
 	got = fmt.Sprint(errno, string(reply))
 	if errno != abi.OK {
 		return got, 0
@@ -203,7 +205,8 @@ func TestSessionTokenPlaces(t *testing.T) {
 	body(t, r)
 	text := fmt.Sprint(r.Headers)
 	header, cookie := minted("header", 1), minted("cookie", 1)
-	for _, want := range []string{"[X-Session " + header + "]", "[Sluice-Sealed-Cookie sid=" + cookie + "]", "[X-Again sluice-sealed-v1-"} {
+	for _, want := range []string{"[X-Session " + header + "]", "[Sluice-Sealed-Cookie sid=" + cookie + "]",
+		"[X-Again sluice-sealed-v1-"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, text)
 		}
@@ -259,7 +262,8 @@ func TestSessionTokenUsed(t *testing.T) {
 	n := 0
 	s.SealTokens(tokensAt(base)[:1], func(field string, k int, value string) (string, [][]byte) {
 		n++
-		return fmt.Sprintf("sluice-sealed-v1-%s", strings.ToLower(base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%019d", n)))[:26]), redact.Forms(value)
+		return fmt.Sprintf("sluice-sealed-v1-%s",
+			strings.ToLower(base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%019d", n)))[:26]), redact.Forms(value)
 	})
 	var handles []string
 	for k := range 17 {
@@ -281,7 +285,8 @@ func TestSessionTokenUsed(t *testing.T) {
 		t.Errorf("the same value has another handle: %s", again)
 	}
 	for k, h := range handles[:3] {
-		r, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base + "/me", Headers: [][2]string{{"Authorization", "Bearer " + h}}})
+		r, err := c.Do(t.Context(),
+			&network.Request{Method: "GET", URL: base + "/me", Headers: [][2]string{{"Authorization", "Bearer " + h}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +308,8 @@ func TestSessionTokenRecorded(t *testing.T) {
 	}
 	var live string
 	file, _ := recorded(t, e, network.Header{}, func(s *network.Session) { live = do(s) })
-	if strings.Contains(file, "Zx9") || strings.Contains(file, minted("session", 1)) || strings.Count(file, "{{secret:session}}") < 3 {
+	if strings.Contains(file, "Zx9") || strings.Contains(file, minted("session", 1)) ||
+		strings.Count(file, "{{secret:session}}") < 3 {
 		t.Errorf("the file has\n%s", file)
 	}
 	s := replayed(t, file)

@@ -21,7 +21,8 @@ var _ http.RoundTripper = (*Transport)(nil)
 // RoundTrip implements http.RoundTripper. The error is an *Error; redirects are errors, so
 // that the request is sent nowhere else.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	q := &Request{Method: r.Method, URL: r.URL.String(), Timeout: t.Timeout, Wait: t.Timeout, Redirect: "error", MaxBytes: t.MaxBody}
+	q := &Request{Method: r.Method, URL: r.URL.String(), Timeout: t.Timeout, Wait: t.Timeout, Redirect: "error",
+		MaxBytes: t.MaxBody}
 	if r.Body != nil {
 		defer r.Body.Close()
 		body, err := io.ReadAll(io.LimitReader(r.Body, t.MaxBody+1))

@@ -18,7 +18,8 @@ func TestClosedWhileWaiting(t *testing.T) {
 	request := frame(`{"method":"GET","url":"`+base+`","headers":[["Authorization","`+handle+`"]],"wait_ms":3600000}`, "")
 	for name, wait := range map[string]func(o *network.Options, seals *network.Seals){
 		"turn": func(o *network.Options, _ *network.Seals) {
-			o.ConnectorLimiter = network.NewRateLimiter(network.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
+			o.ConnectorLimiter = network.NewRateLimiter(network.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 1,
+				LongestStop: time.Minute})
 		},
 		"token": func(_ *network.Options, seals *network.Seals) {
 			n := 0
@@ -34,7 +35,8 @@ func TestClosedWhileWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, by := range []string{"close", "cancel"} {
 				seals := &network.Seals{}
-				seals.Add("token", handle, "a-token", nil, []abi.Destination{{Origin: base, Placements: []string{"header:authorization"}}})
+				seals.Add("token", handle, "a-token", nil,
+					[]abi.Destination{{Origin: base, Placements: []string{"header:authorization"}}})
 				shared := quick()
 				o := network.Options{Seals: seals, RateLimiter: shared}
 				wait(&o, seals)

@@ -55,7 +55,8 @@ func (c *Client) config() *oauth2.Config {
 	return &oauth2.Config{
 		ClientID: c.ID, ClientSecret: c.Secret, Scopes: c.Declared.Scopes,
 		Endpoint: oauth2.Endpoint{
-			AuthURL: c.Declared.AuthorizeURL, DeviceAuthURL: c.Declared.DeviceURL, TokenURL: c.Declared.TokenURL, AuthStyle: c.style(),
+			AuthURL: c.Declared.AuthorizeURL, DeviceAuthURL: c.Declared.DeviceURL, TokenURL: c.Declared.TokenURL,
+			AuthStyle: c.style(),
 		},
 	}
 }
@@ -126,7 +127,8 @@ func (c *Client) refresh(ctx context.Context, refreshToken string) (*oauth2.Toke
 // own obtains an access token by client credentials.
 func (c *Client) own(ctx context.Context) (*oauth2.Token, error) {
 	conf := clientcredentials.Config{
-		ClientID: c.ID, ClientSecret: c.Secret, TokenURL: c.Declared.TokenURL, Scopes: c.Declared.Scopes, EndpointParams: c.params(), AuthStyle: c.style(),
+		ClientID: c.ID, ClientSecret: c.Secret, TokenURL: c.Declared.TokenURL, Scopes: c.Declared.Scopes,
+		EndpointParams: c.params(), AuthStyle: c.style(),
 	}
 	t, err := conf.Token(c.through(ctx))
 	return c.checked(ctx, t, err)
@@ -150,16 +152,18 @@ func (c *Client) checked(ctx context.Context, t *oauth2.Token, err error) (*oaut
 
 // sendable reports whether a token is visible ASCII (RFC 6749, appendix A) within the length limit.
 func sendable(token string) bool {
-	return token != "" && len(token) <= mostToken && !strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' })
+	return token != "" && len(token) <= mostToken &&
+		!strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 // authorization returns the authorization at the end of a flow.
 func (c *Client) authorization(t *oauth2.Token) (Stored, error) {
 	if t.RefreshToken == "" {
-		return Stored{}, errorf(CodeRefused, "%s gave no refresh token; its manual says which scope or parameter asks for one", c.Host())
+		return Stored{}, errorf(CodeRefused,
+			"%s gave no refresh token; its manual says which scope or parameter asks for one", c.Host())
 	}
 	return Stored{
-		Version: version, RefreshToken: t.RefreshToken, TokenURL: c.Declared.TokenURL, ClientID: c.ID, Scopes: c.Declared.Scopes,
-		ObtainedAt: time.Now().UTC().Truncate(time.Second),
+		Version: version, RefreshToken: t.RefreshToken, TokenURL: c.Declared.TokenURL, ClientID: c.ID,
+		Scopes: c.Declared.Scopes, ObtainedAt: time.Now().UTC().Truncate(time.Second),
 	}, nil
 }

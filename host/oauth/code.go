@@ -30,7 +30,8 @@ func (c *Client) Browser(ctx context.Context, show func(url string)) (Stored, er
 	conf := c.config()
 	conf.RedirectURL = "http://" + l.Addr().String() + c.Declared.RedirectPath
 	verifier := oauth2.GenerateVerifier()
-	cb := &callback{host: l.Addr().String(), path: c.Declared.RedirectPath, state: newState(), answers: make(chan url.Values, 1)}
+	cb := &callback{host: l.Addr().String(), path: c.Declared.RedirectPath, state: newState(),
+		answers: make(chan url.Values, 1)}
 	shut := cb.serve(l)
 	show(conf.AuthCodeURL(cb.state, append(c.options(), oauth2.S256ChallengeOption(verifier))...))
 	answer, err := cb.wait(ctx)

@@ -71,7 +71,8 @@ func flowError(ctx context.Context, err error) error {
 // shownCode refuses what could not be displayed verbatim.
 func shownCode(text, code string, expires time.Time) (DeviceCode, bool) {
 	u, err := url.Parse(text)
-	visible := len(text) <= 1024 && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' || c == '\\' })
+	visible := len(text) <= 1024 &&
+		!strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' || c == '\\' })
 	if err != nil || !visible || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
 		return DeviceCode{}, false
 	}

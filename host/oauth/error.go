@@ -35,8 +35,10 @@ func errorf(code, format string, args ...any) *Error {
 
 // named lists the errors of RFC 6749 and RFC 8628, which may be repeated. Other errors are
 // arbitrary text of a server.
-var named = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope", "invalid_target",
-	"access_denied", "unsupported_response_type", "server_error", "temporarily_unavailable", "authorization_pending", "slow_down", "expired_token"}
+var named = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client",
+	"unsupported_grant_type", "invalid_scope", "invalid_target",
+	"access_denied", "unsupported_response_type", "server_error", "temporarily_unavailable", "authorization_pending",
+	"slow_down", "expired_token"}
 
 // explain translates the error of a request to host.
 func explain(ctx context.Context, host string, err error) error {
@@ -69,7 +71,8 @@ func refusedBy(host string, r *oauth2.RetrieveError) *Error {
 		return errorf(CodeRefused, "access was denied at %s", host)
 	case code == "expired_token":
 		return errorf(CodeExpired, "the code of %s expired before it was entered", host)
-	case code == "server_error" || code == "temporarily_unavailable" || code == "slow_down" || status >= 500 || status == http.StatusTooManyRequests:
+	case code == "server_error" || code == "temporarily_unavailable" || code == "slow_down" || status >= 500 ||
+		status == http.StatusTooManyRequests:
 		return errorf(CodeUnavailable, "%s gives no token now (status %d)", host, status)
 	case slices.Contains(named, code):
 		return errorf(CodeRefused, "%s refuses to give a token (%s)", host, code)

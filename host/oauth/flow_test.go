@@ -36,20 +36,23 @@ func TestDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(shown) != 1 || shown[0].Code != "WDJB-MJHT" || shown[0].URL != "http://auth.example/enter" || shown[0].Host != "auth.example" {
+		if len(shown) != 1 || shown[0].Code != "WDJB-MJHT" || shown[0].URL != "http://auth.example/enter" ||
+			shown[0].Host != "auth.example" {
 			t.Errorf("shown %+v", shown)
 		}
 		if d := time.Since(began); d != 4*time.Second {
 			t.Errorf("took %s, want 4s", d)
 		}
-		if got.TokenURL != "https://auth.example/token" || got.ClientID != "client" || !strings.HasPrefix(got.RefreshToken, "refresh-") {
+		if got.TokenURL != "https://auth.example/token" || got.ClientID != "client" ||
+			!strings.HasPrefix(got.RefreshToken, "refresh-") {
 			t.Errorf("kept for %s of %s", got.ClientID, got.TokenURL)
 		}
 		b, err := got.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := oauth.ReadStored(b); err != nil || again.RefreshToken != got.RefreshToken || again.For(declared(abi.OAuthRefresh), "client") != nil {
+		if again, err := oauth.ReadStored(b); err != nil || again.RefreshToken != got.RefreshToken ||
+			again.For(declared(abi.OAuthRefresh), "client") != nil {
 			t.Errorf("read back: %v", err)
 		}
 	})
@@ -81,7 +84,8 @@ func TestDeviceSlowDown(t *testing.T) {
 func TestDeviceFailures(t *testing.T) {
 	type device = map[string]any
 	fine := func(change device) device {
-		d := device{"device_code": "d", "user_code": "U", "verification_uri": "https://auth.example/enter", "expires_in": 600, "interval": 1}
+		d := device{"device_code": "d", "user_code": "U", "verification_uri": "https://auth.example/enter",
+			"expires_in": 600, "interval": 1}
 		for k, v := range change {
 			d[k] = v
 		}
@@ -160,7 +164,8 @@ func browser(t *testing.T, u string) (status int, body string) {
 	}
 	defer r.Body.Close()
 	b, _ := io.ReadAll(r.Body)
-	if r.Header.Get("Content-Security-Policy") != "default-src 'none'; frame-ancestors 'none'" || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" || r.Header.Get("Referrer-Policy") != "no-referrer" {
+	if r.Header.Get("Content-Security-Policy") != "default-src 'none'; frame-ancestors 'none'" ||
+		r.Header.Get("Content-Type") != "text/plain; charset=utf-8" || r.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("headers %v", r.Header)
 	}
 	return r.StatusCode, string(b)
@@ -217,7 +222,8 @@ func TestBrowserStrangers(t *testing.T) {
 		}
 		q := asked.Query()
 		to, state := q.Get("redirect_uri"), q.Get("state")
-		if q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43 || len(state) != 43 || !strings.HasPrefix(to, "http://127.0.0.1:") {
+		if q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43 || len(state) != 43 ||
+			!strings.HasPrefix(to, "http://127.0.0.1:") {
 			t.Errorf("asked with %v", q)
 		}
 		go func() {
@@ -311,7 +317,8 @@ func TestBrowserInterrupted(t *testing.T) {
 // that were asked for.
 func TestStored(t *testing.T) {
 	o := declared(abi.OAuthRefresh)
-	s := oauth.Stored{Version: 1, RefreshToken: "refresh-1", TokenURL: o.TokenURL, ClientID: "client", Scopes: []string{"mail.read", "x"}}
+	s := oauth.Stored{Version: 1, RefreshToken: "refresh-1", TokenURL: o.TokenURL, ClientID: "client",
+		Scopes: []string{"mail.read", "x"}}
 	if err := s.For(o, "client"); err != nil {
 		t.Error(err)
 	}
@@ -328,7 +335,8 @@ func TestStored(t *testing.T) {
 	if err := s.For(&more, "client"); !errors.Is(err, oauth.ErrOther) {
 		t.Errorf("another scope: %v", err)
 	}
-	if bare, err := oauth.ReadStored([]byte("1//refresh")); err != nil || bare.RefreshToken != "1//refresh" || bare.For(&moved, "x") != nil {
+	if bare, err := oauth.ReadStored([]byte("1//refresh")); err != nil || bare.RefreshToken != "1//refresh" ||
+		bare.For(&moved, "x") != nil {
 		t.Errorf("a token from elsewhere: %v", err)
 	}
 	var logged strings.Builder
@@ -338,8 +346,11 @@ func TestStored(t *testing.T) {
 	if strings.Contains(logged.String(), "refresh-1") || strings.Contains(logged.String(), "PLANTED") {
 		t.Errorf("printed %s", logged.String())
 	}
-	for _, bad := range []string{"", "{", "{}", "a b", "a\r\nb", `{"version": 2, "refresh_token": "PLANTED", "token_url": "x"}`, `{"version": 1, "refresh_token": "PLAN TED", "token_url": "x"}`, `{"version": 1, "refresh_token": "PLANTED"}`} {
-		if _, err := oauth.ReadStored([]byte(bad)); !errors.Is(err, oauth.ErrMissing) || strings.Contains(err.Error(), "PLAN") {
+	for _, bad := range []string{"", "{", "{}", "a b", "a\r\nb",
+		`{"version": 2, "refresh_token": "PLANTED", "token_url": "x"}`,
+		`{"version": 1, "refresh_token": "PLAN TED", "token_url": "x"}`, `{"version": 1, "refresh_token": "PLANTED"}`} {
+		if _, err := oauth.ReadStored([]byte(bad)); !errors.Is(err, oauth.ErrMissing) ||
+			strings.Contains(err.Error(), "PLAN") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -44,8 +44,9 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func declared(grant string) *abi.OAuth {
 	return &abi.OAuth{
-		Grant: grant, TokenURL: "https://auth.example/token", DeviceURL: "https://auth.example/device", AuthorizeURL: "https://auth.example/authorize",
-		RedirectPath: "/callback", Scopes: []string{"mail.read"}, ClientAuth: abi.ClientAuthBasic,
+		Grant: grant, TokenURL: "https://auth.example/token", DeviceURL: "https://auth.example/device",
+		AuthorizeURL: "https://auth.example/authorize", RedirectPath: "/callback", Scopes: []string{"mail.read"},
+		ClientAuth: abi.ClientAuthBasic,
 	}
 }
 
@@ -86,7 +87,8 @@ func refreshing(t *testing.T, s *oauthtest.Server) (*oauth.Source, *kept) {
 	t.Helper()
 	s.ClientID = "client"
 	k := &kept{s: oauth.Stored{RefreshToken: s.Authorization()}}
-	src := oauth.NewSource(&oauth.Client{Declared: declared(abi.OAuthRefresh), ID: "client", Secret: s.ClientSecret, Via: direct{s}}, k)
+	src := oauth.NewSource(&oauth.Client{Declared: declared(abi.OAuthRefresh), ID: "client",
+		Secret: s.ClientSecret, Via: direct{s}}, k)
 	t.Cleanup(src.Close)
 	return src, k
 }
@@ -218,7 +220,8 @@ func TestRefreshFailures(t *testing.T) {
 	}{
 		{"expired", oauth.CodeExpired, false, say(400, json, `{"error": "invalid_grant", "error_description": "PLANTED"}`)},
 		{"expired with 200", oauth.CodeExpired, false, say(200, json, `{"error": "invalid_grant"}`)},
-		{"a form", oauth.CodeExpired, false, say(400, "application/x-www-form-urlencoded", `error=invalid_grant&error_description=PLANTED`)},
+		{"a form", oauth.CodeExpired, false,
+			say(400, "application/x-www-form-urlencoded", `error=invalid_grant&error_description=PLANTED`)},
 		{"client", oauth.CodeRefused, false, say(401, json, `{"error": "invalid_client"}`)},
 		{"of its own", oauth.CodeRefused, false, say(400, json, `{"error": "PLANTED"}`)},
 		{"busy", oauth.CodeUnavailable, true, say(503, json, `{"error": "temporarily_unavailable"}`)},
@@ -229,11 +232,15 @@ func TestRefreshFailures(t *testing.T) {
 		{"null", oauth.CodeUnavailable, true, say(200, json, `null`)},
 		{"no token", oauth.CodeUnavailable, true, say(200, json, `{"token_type": "bearer"}`)},
 		{"short token", oauth.CodeUnavailable, true, say(200, json, `{"access_token": "the", "token_type": "bearer"}`)},
-		{"lines", oauth.CodeUnavailable, true, say(200, json, `{"access_token": "abcdefgh\r\nX-Evil: 1", "token_type": "bearer"}`)},
-		{"long token", oauth.CodeUnavailable, true, say(200, json, `{"access_token": "`+strings.Repeat("x", 9000)+`", "token_type": "bearer"}`)},
-		{"long refresh token", oauth.CodeUnavailable, true, say(200, json, `{"access_token": "abcdefghi", "refresh_token": "`+strings.Repeat("x", 9000)+`"}`)},
+		{"lines", oauth.CodeUnavailable, true,
+			say(200, json, `{"access_token": "abcdefgh\r\nX-Evil: 1", "token_type": "bearer"}`)},
+		{"long token", oauth.CodeUnavailable, true,
+			say(200, json, `{"access_token": "`+strings.Repeat("x", 9000)+`", "token_type": "bearer"}`)},
+		{"long refresh token", oauth.CodeUnavailable, true,
+			say(200, json, `{"access_token": "abcdefghi", "refresh_token": "`+strings.Repeat("x", 9000)+`"}`)},
 		{"bound token", oauth.CodeRefused, false, say(200, json, `{"access_token": "abcdefghi", "token_type": "DPoP"}`)},
-		{"huge", oauth.CodeUnavailable, true, say(200, json, `{"x": "`+strings.Repeat("x", 1<<17)+`", "access_token": "abcdefghi"}`)},
+		{"huge", oauth.CodeUnavailable, true,
+			say(200, json, `{"x": "`+strings.Repeat("x", 1<<17)+`", "access_token": "abcdefghi"}`)},
 		{"redirect", oauth.CodeUnavailable, true, func(w http.ResponseWriter, r *http.Request) bool {
 			http.Redirect(w, r, "https://evil.example/token", http.StatusTemporaryRedirect)
 			return true
@@ -438,7 +445,8 @@ func TestClientCredentials(t *testing.T) {
 				t.Error("a refused token was not replaced")
 			}
 			f := s.Asked()[0]
-			if f.Get("audience") != "https://api.example" || f.Get("resource") != "mail" || f.Get("scope") != "mail.read" || f.Has("client_secret") != (style == abi.ClientAuthPost) {
+			if f.Get("audience") != "https://api.example" || f.Get("resource") != "mail" || f.Get("scope") != "mail.read" ||
+				f.Has("client_secret") != (style == abi.ClientAuthPost) {
 				t.Errorf("%s: asked with %v", style, f)
 			}
 		})
@@ -447,9 +455,11 @@ func TestClientCredentials(t *testing.T) {
 
 // Nothing goes through net/http's own client, not even when there is no other.
 func TestNoWay(t *testing.T) {
-	src := oauth.NewSource(&oauth.Client{Declared: declared(abi.OAuthRefresh), ID: "client"}, &kept{s: oauth.Stored{RefreshToken: "refresh-1"}})
+	src := oauth.NewSource(&oauth.Client{Declared: declared(abi.OAuthRefresh), ID: "client"},
+		&kept{s: oauth.Stored{RefreshToken: "refresh-1"}})
 	defer src.Close()
-	if _, err := src.Current(context.Background(), ""); code(err) != oauth.CodeUnavailable || !strings.Contains(err.Error(), "no way to auth.example") {
+	if _, err := src.Current(context.Background(), ""); code(err) != oauth.CodeUnavailable ||
+		!strings.Contains(err.Error(), "no way to auth.example") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -60,7 +60,8 @@ func ReadStored(value []byte) (Stored, error) {
 		return s, nil
 	}
 	var s Stored
-	if err := json.Unmarshal(value, &s); err != nil || s.Version != version || !sendable(s.RefreshToken) || s.TokenURL == "" {
+	if err := json.Unmarshal(value, &s); err != nil || s.Version != version ||
+		!sendable(s.RefreshToken) || s.TokenURL == "" {
 		return Stored{}, fmt.Errorf("%w: what is stored is not of this version", ErrMissing)
 	}
 	return s, nil

@@ -37,8 +37,8 @@ func Lock(f *os.File, shared bool) (release func(), err error) {
 	}
 }
 
-// LockFile locks an open file against everybody else's LockFile, for which it waits until ctx ends. The lock is that of the
-// open file: it excludes other goroutines too, and is released when the file is closed, also by the processes that
+// LockFile locks an open file against everybody else's LockFile, for which it waits until ctx ends. The lock is that of
+// the open file: it excludes other goroutines too, and is released when the file is closed, also by the processes that
 // inherited it.
 func LockFile(ctx context.Context, f *os.File) error {
 	for {

@@ -25,7 +25,8 @@ func TestOpenFile(t *testing.T) {
 	defer root.Close()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	err = errors.Join(os.WriteFile(at("own"), []byte("x"), 0o600),
-		os.WriteFile(at("open"), []byte("x"), 0o644), os.Chmod(at("open"), 0o644), os.Symlink("own", at("link")), syscall.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("directory"), 0o700))
+		os.WriteFile(at("open"), []byte("x"), 0o644), os.Chmod(at("open"), 0o644), os.Symlink("own", at("link")),
+		syscall.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("directory"), 0o700))
 	if err != nil {
 		t.Fatal(err)
 	}

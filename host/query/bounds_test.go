@@ -24,7 +24,8 @@ func allocated(do func()) uint64 {
 func TestWide(t *testing.T) {
 	w := newWorld(t)
 	bytes := allocated(func() {
-		if code := w.refused(host.Query{SQL: `WITH b(x) AS MATERIALIZED (SELECT hex(zeroblob(1000000))) SELECT ` + many("x", 1500) + ` FROM b`}); code != "query_limit" {
+		if code := w.refused(host.Query{SQL: `WITH b(x) AS MATERIALIZED (SELECT hex(zeroblob(1000000))) SELECT ` +
+			many("x", 1500) + ` FROM b`}); code != "query_limit" {
 			t.Errorf("a row of 5 GB: %s", code)
 		}
 	})
@@ -32,7 +33,8 @@ func TestWide(t *testing.T) {
 		t.Errorf("a row of 5 GB took %d MB before it was refused", bytes>>20)
 	}
 	bytes = allocated(func() {
-		r, err := w.mirror.Query(t.Context(), host.Query{SQL: endless + `SELECT ` + many("1", 1500) + ` FROM n LIMIT 100000`, Rows: 100_000})
+		r, err := w.mirror.Query(t.Context(),
+			host.Query{SQL: endless + `SELECT ` + many("1", 1500) + ` FROM n LIMIT 100000`, Rows: 100_000})
 		if err != nil || !r.Truncated || len(r.Rows)*1500 > 2_000_000 {
 			t.Errorf("%d rows, truncated %v, %v", len(r.Rows), r.Truncated, err)
 		}
@@ -63,7 +65,8 @@ func TestStraight(t *testing.T) {
 		}
 	}
 	w.equal(`SELECT count(*) FROM (SELECT `+many("1", 2000)+` ORDER BY 1)`, `[[1]]`)
-	if code := w.refused(host.Query{SQL: `SELECT json_extract('{}'` + strings.Repeat(`, '$.a'`, 100) + `)`}); code != "query_invalid" {
+	if code := w.refused(host.Query{SQL: `SELECT json_extract('{}'` + strings.Repeat(`, '$.a'`, 100) +
+		`)`}); code != "query_invalid" {
 		t.Errorf("101 arguments: %s", code)
 	}
 }

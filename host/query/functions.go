@@ -51,8 +51,9 @@ func bounded(db *sqlite3.Conn, during func() context.Context) error {
 		do   sqlite3.ScalarFunction
 	}{
 		"instr": {2, instr}, "replace": {3, replace},
-		"trim": {2, trim(strings.TrimFunc, during)}, "ltrim": {2, trim(strings.TrimLeftFunc, during)}, "rtrim": {2, trim(strings.TrimRightFunc, during)},
-		"like": {-1, matching(likes, during)}, "glob": {2, matching(globs, during)},
+		"trim": {2, trim(strings.TrimFunc, during)}, "ltrim": {2, trim(strings.TrimLeftFunc, during)},
+		"rtrim": {2, trim(strings.TrimRightFunc, during)}, "like": {-1, matching(likes, during)},
+		"glob": {2, matching(globs, during)},
 	} {
 		if err := db.CreateFunction(name, f.args, flags, f.do); err != nil {
 			return err

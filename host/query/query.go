@@ -81,8 +81,10 @@ var _ host.Queries = (*Mirror)(nil)
 
 // New returns a mirror. It copies connections when they are first queried.
 func New(o Options) *Mirror {
-	return &Mirror{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)), within: within, scratch: maxScratch, copying: map[store.ConnectionID]*host.Copying{},
-		copies: cache.New[struct{}](cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "query_limit", Room: o.Room}, nil)}
+	return &Mirror{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)), within: within, scratch: maxScratch,
+		copying: map[store.ConnectionID]*host.Copying{},
+		copies: cache.New[struct{}](cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "query_limit",
+			Room: o.Room}, nil)}
 }
 
 // Close removes temporary files. No query may be running.
@@ -111,7 +113,8 @@ func (m *Mirror) Tables(ctx context.Context, only []store.ConnectionID) ([]host.
 			return nil, err
 		}
 		for _, s := range streams {
-			t := host.Table{Name: word(string(c.ID)) + "." + word(string(s.Stream)), ConnectionID: string(c.ID), Stream: string(s.Stream), Columns: []host.QueryColumn{},
+			t := host.Table{Name: word(string(c.ID)) + "." + word(string(s.Stream)), ConnectionID: string(c.ID),
+				Stream: string(s.Stream), Columns: []host.QueryColumn{},
 				Records: s.Live, Bytes: s.Bytes, UpdatedAt: s.UpdatedAt}
 			if shape := shapes[s.Stream]; shape != nil {
 				for _, col := range shape.Columns {
@@ -135,11 +138,13 @@ func word(name string) string {
 }
 
 // keyword has those reserved words of SQLite that are plausible names of streams.
-var keyword = map[string]bool{"ALL": true, "AND": true, "AS": true, "BETWEEN": true, "CASE": true, "CHECK": true, "COLLATE": true, "COMMIT": true, "CREATE": true,
-	"DEFAULT": true, "DELETE": true, "DISTINCT": true, "DROP": true, "ELSE": true, "EXISTS": true, "FROM": true, "GROUP": true, "HAVING": true, "IN": true, "INDEX": true,
-	"INSERT": true, "INTO": true, "IS": true, "JOIN": true, "LIMIT": true, "NOT": true, "NULL": true, "ON": true, "OR": true, "ORDER": true, "PRIMARY": true,
-	"REFERENCES": true, "SELECT": true, "SET": true, "TABLE": true, "THEN": true, "TO": true, "TRANSACTION": true, "UNION": true, "UNIQUE": true, "UPDATE": true,
-	"USING": true, "VALUES": true, "WHEN": true, "WHERE": true, "MAIN": true, "TEMP": true}
+var keyword = map[string]bool{"ALL": true, "AND": true, "AS": true, "BETWEEN": true, "CASE": true, "CHECK": true,
+	"COLLATE": true, "COMMIT": true, "CREATE": true,
+	"DEFAULT": true, "DELETE": true, "DISTINCT": true, "DROP": true, "ELSE": true, "EXISTS": true, "FROM": true,
+	"GROUP": true, "HAVING": true, "IN": true, "INDEX": true, "INSERT": true, "INTO": true, "IS": true, "JOIN": true,
+	"LIMIT": true, "NOT": true, "NULL": true, "ON": true, "OR": true, "ORDER": true, "PRIMARY": true, "REFERENCES": true,
+	"SELECT": true, "SET": true, "TABLE": true, "THEN": true, "TO": true, "TRANSACTION": true, "UNION": true,
+	"UNIQUE": true, "UPDATE": true, "USING": true, "VALUES": true, "WHEN": true, "WHERE": true, "MAIN": true, "TEMP": true}
 
 // shapes returns the columns of a connection's tables.
 func (m *Mirror) shapes(ctx context.Context, c store.Connection) (map[store.Stream]*destination.Shape, error) {
@@ -186,7 +191,8 @@ func (m *Mirror) refresh(ctx context.Context, c store.Connection) (_ *duplicate,
 	case ctx.Err() != nil:
 		return nil, err
 	case full(err):
-		return nil, host.Refuse("store_no_space", "the disk is full, so connection %s cannot be copied for queries; free some space and ask again", c.ID)
+		return nil, host.Refuse("store_no_space",
+			"the disk is full, so connection %s cannot be copied for queries; free some space and ask again", c.ID)
 	}
 	return nil, fmt.Errorf("copy connection %s for queries: %w", c.ID, err)
 }
@@ -227,7 +233,8 @@ func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (er
 				continue
 			}
 		}
-		w := destination.Wanted{StreamID: id, Since: c.CreatedAt, Spec: manifest.Stream(string(s.Stream)), Mode: destination.Current, Last: s.LastVersion}
+		w := destination.Wanted{StreamID: id, Since: c.CreatedAt, Spec: manifest.Stream(string(s.Stream)),
+			Mode: destination.Current, Last: s.LastVersion}
 		if err := destination.Bring(ctx, m.store, fitting{sink, f}, w, holding, progress); err != nil {
 			return err
 		}
@@ -242,7 +249,8 @@ func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (er
 
 // begin records that a connection is being copied, until end. The returned function must be called with the number of
 // rows that were copied.
-func (m *Mirror) begin(id store.ConnectionID, streams []store.StreamStats, have map[destination.StreamID]destination.Holding) func(rows int) {
+func (m *Mirror) begin(id store.ConnectionID, streams []store.StreamStats,
+	have map[destination.StreamID]destination.Holding) func(rows int) {
 	p := &host.Copying{ConnectionID: string(id)}
 	for _, s := range streams {
 		if h, ok := have[destination.StreamID{Connection: id, Stream: s.Stream}]; ok && h.Mark <= s.LastVersion {
@@ -386,7 +394,8 @@ func (s *session) close() {
 const attaching = "\x00"
 
 // authorize lets a statement read tables and call allowed functions, and nothing else.
-func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, schema, _ string) sqlite3.AuthorizerReturnCode {
+func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, schema,
+	_ string) sqlite3.AuthorizerReturnCode {
 	switch action {
 	case sqlite3.AUTH_SELECT, sqlite3.AUTH_RECURSIVE:
 		return sqlite3.AUTH_OK
@@ -415,7 +424,8 @@ func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, s
 	return sqlite3.AUTH_DENY
 }
 
-var unknown = regexp.MustCompile(`(?:no such table: ([a-z0-9][a-z0-9_-]{0,63})\.|unknown database "?([a-z0-9][a-z0-9_-]{0,63})"?$)`)
+var unknown = regexp.MustCompile(
+	`(?:no such table: ([a-z0-9][a-z0-9_-]{0,63})\.|unknown database "?([a-z0-9][a-z0-9_-]{0,63})"?$)`)
 
 // prepare compiles the statement and attaches the connections that it names.
 func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
@@ -428,7 +438,8 @@ func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
 			return s.single(st, tail)
 		}
 		if s.denied != "" {
-			return nil, host.Refuse("query_denied", "a query may read what was collected, and this one wants %s", abi.Clean(s.denied))
+			return nil, host.Refuse("query_denied", "a query may read what was collected, and this one wants %s",
+				abi.Clean(s.denied))
 		}
 		m := unknown.FindStringSubmatch(err.Error())
 		if m == nil || s.attached[m[1]+m[2]] {
@@ -468,7 +479,8 @@ func (s *session) single(st *sqlite3.Stmt, tail string) (*sqlite3.Stmt, error) {
 	return st, nil
 }
 
-var tooLarge = fmt.Sprintf("the query needs more than %d MiB of memory, or too many steps; narrow it with WHERE, or ask for less in one statement", maxMemory>>20)
+var tooLarge = fmt.Sprintf(
+	"the query needs more than %d MiB of memory, or too many steps; narrow it with WHERE, or ask for less in one statement", maxMemory>>20)
 
 // wrong converts an error of a statement to one for its author.
 func (s *session) wrong(err error) error {
@@ -478,11 +490,14 @@ func (s *session) wrong(err error) error {
 	case errors.Is(err, sqlite3.INTERRUPT):
 		return host.Refuse("query_limit", "the query took longer than %s; narrow it with WHERE", s.mirror.within)
 	case errors.Is(err, sqlite3.FULL) && s.scratch.over():
-		return host.Refuse("query_limit", "the query sorts more than %d MiB; narrow it with WHERE, or order by less", s.scratch.most>>20)
+		return host.Refuse("query_limit", "the query sorts more than %d MiB; narrow it with WHERE, or order by less",
+			s.scratch.most>>20)
 	case full(err):
-		return host.Refuse("store_no_space", "the disk is full, and the query has to sort on it; free some space and ask again")
+		return host.Refuse("store_no_space",
+			"the disk is full, and the query has to sort on it; free some space and ask again")
 	case errors.Is(err, sqlite3.TOOBIG):
-		return host.Refuse("query_limit", "a value or row of the query has more than %d MiB; take a part of it with substr, or fewer rows", maxValue>>20)
+		return host.Refuse("query_limit",
+			"a value or row of the query has more than %d MiB; take a part of it with substr, or fewer rows", maxValue>>20)
 	case errors.Is(err, sqlite3.NOMEM):
 		return host.Refuse("query_limit", "%s", tooLarge)
 	}
@@ -498,7 +513,8 @@ func (s *session) attach(name string) error {
 	id := store.ConnectionID(name)
 	c, err := s.mirror.store.Connection(s.ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (c.Temporary || s.only != nil && !slices.Contains(s.only, id)) {
-		return host.Refuse("query_invalid", "there is no connection %s; tables are named CONNECTION.STREAM, and sluice tables lists them", abi.Clean(name))
+		return host.Refuse("query_invalid",
+			"there is no connection %s; tables are named CONNECTION.STREAM, and sluice tables lists them", abi.Clean(name))
 	}
 	if err != nil {
 		return err
@@ -514,7 +530,8 @@ func (s *session) attach(name string) error {
 	s.attached[name] = true
 	s.denied = attaching
 	defer func() { s.denied = "" }()
-	return s.db.Exec("ATTACH " + sqlite3.Quote(sqlite.ReadOnlyURI(f.Path)+"&vfs=os") + " AS " + sqlite3.QuoteIdentifier(name))
+	return s.db.Exec("ATTACH " + sqlite3.Quote(sqlite.ReadOnlyURI(f.Path)+"&vfs=os") + " AS " +
+		sqlite3.QuoteIdentifier(name))
 }
 
 // run executes the statement and returns up to most rows.
@@ -533,7 +550,9 @@ func (s *session) run(st *sqlite3.Stmt, most int) (host.QueryResult, error) {
 		for i := range row {
 			row[i] = value(st, i, out.Columns[i].Type)
 			if size += len(row[i]); size-before > maxAnswer {
-				return host.QueryResult{}, host.Refuse("query_limit", "a row of the query has more than %d MiB; take fewer columns, or parts of them with substr", maxAnswer>>20)
+				return host.QueryResult{},
+					host.Refuse("query_limit",
+						"a row of the query has more than %d MiB; take fewer columns, or parts of them with substr", maxAnswer>>20)
 			}
 		}
 		out.Rows = append(out.Rows, row)

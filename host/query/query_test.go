@@ -59,7 +59,8 @@ func (w *world) collect(c store.ConnectionID, stream store.Stream, data ...strin
 	if _, err := w.store.Connection(w.Context(), c); errors.Is(err, store.ErrNotFound) {
 		w.must(w.store.PutConnection(w.Context(), store.Connection{ID: c, CreatedAt: time.Unix(1_700_000_000, 0)}))
 	}
-	run := store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", w.n)), ConnectionID: c, Status: "active", StartedAt: time.Now()}
+	run := store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", w.n)), ConnectionID: c, Status: "active",
+		StartedAt: time.Now()}
 	lease, err := w.store.Acquire(w.Context(), run, "host", "boot", time.Hour)
 	w.must(err)
 	b := &store.Batch{Stream: stream}
@@ -75,7 +76,8 @@ func (w *world) collect(c store.ConnectionID, stream store.Stream, data ...strin
 	over := run
 	over.Status, over.FinishedAt = "succeeded", &now
 	r, err := w.store.Submit(w.Context(), &store.Commit{Lease: lease, Batches: []*store.Batch{b}, Run: &over, End: true,
-		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.completed", RunID: run.ID, ConnectionID: c, OccurredAt: now, Data: json.RawMessage(`{}`)}}})
+		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.completed", RunID: run.ID,
+			ConnectionID: c, OccurredAt: now, Data: json.RawMessage(`{}`)}}})
 	w.must(err)
 	<-r.Done()
 	_, err = r.Result()
@@ -116,7 +118,8 @@ func (w *world) refused(q host.Query) string {
 // TestQuery: joins, functions, changes and deletions, and a damaged copy.
 func TestQuery(t *testing.T) {
 	w := newWorld(t)
-	w.collect("mail", "messages", `a {"id":"a","from":"ann","size":3,"at":"2026-01-02T03:04:05Z","seen":true}`, `b {"id":"b","from":"bob","size":4}`)
+	w.collect("mail", "messages", `a {"id":"a","from":"ann","size":3,"at":"2026-01-02T03:04:05Z","seen":true}`,
+		`b {"id":"b","from":"bob","size":4}`)
 	w.collect("my-git", "select", `1 {"author":"ann","files":["x","y"]}`)
 	w.equal(`SELECT count(*), sum(size) FROM mail.messages`, `[[2,7]]`)
 	w.equal(`SELECT m."from", json_array_length(g.files), m.seen, strftime('%Y', m.at) FROM mail.messages m JOIN "my-git"."select" g ON g.author = m."from"`, `[["ann",2,true,"2026"]]`)
@@ -132,7 +135,8 @@ func TestQuery(t *testing.T) {
 		t.Errorf("%+v %v", r, err)
 	}
 	tables, err := w.mirror.Tables(t.Context(), nil)
-	if err != nil || len(tables) != 2 || tables[1].Name != `"my-git"."select"` || tables[0].Records != 2 || len(tables[0].Columns) == 0 {
+	if err != nil || len(tables) != 2 || tables[1].Name != `"my-git"."select"` || tables[0].Records != 2 ||
+		len(tables[0].Columns) == 0 {
 		t.Errorf("%+v %v", tables, err)
 	}
 	if tables, err = w.mirror.Tables(t.Context(), []store.ConnectionID{"mail"}); err != nil || len(tables) != 1 {
@@ -155,15 +159,20 @@ func TestHostile(t *testing.T) {
 	w.collect("other", "things", `a {"id":"secret"}`)
 	out := filepath.Join(t.TempDir(), "out.db")
 	for _, sql := range []string{
-		`INSERT INTO mail.messages (_key) VALUES ('x')`, `UPDATE mail.messages SET id = 1`, `DELETE FROM mail.messages`, `DROP TABLE mail.messages`,
-		`CREATE TABLE t (x)`, `CREATE TEMP TABLE t AS SELECT 1`, `ATTACH '` + out + `' AS x`, `DETACH mail`, `VACUUM INTO '` + out + `'`, `PRAGMA journal_mode`,
-		`SELECT * FROM pragma_database_list`, `SELECT load_extension('x')`, `SELECT writefile('` + out + `', 'x')`, `SELECT readfile('/etc/passwd')`,
-		`BEGIN`, `EXPLAIN DELETE FROM mail.messages`, `SELECT * FROM mail._sluice_meta`, `REINDEX`, `ANALYZE`, `CREATE VIEW v AS SELECT 1`,
-		`INSERT INTO mail.messages (_key) SELECT 'x' RETURNING *`, `WITH x AS (SELECT 1) DELETE FROM mail.messages RETURNING *`,
-		`WITH x AS (INSERT INTO mail.messages (_key) VALUES (1) RETURNING _key) SELECT * FROM x`, `SELECT * FROM (DELETE FROM mail.messages RETURNING *)`,
-		`ATTACH ':memory:' AS 'mail2'`, `PRAGMA writable_schema = ON`, `PRAGMA query_only = OFF`, `SELECT * FROM pragma_table_info('messages')`, `SELECT load_extension('/tmp/x.so', 'f')`,
-		`EXPLAIN ATTACH 'x' AS y`, `SELECT * FROM mail.sqlite_schema, (SELECT writefile('` + out + `', sql))`, `SELECT json_patch('{}', '{}')`, `SAVEPOINT x`, `REPLACE INTO mail.messages (_key) VALUES (1)`,
-		`SELECT * FROM fsdir('/')`, `CREATE VIRTUAL TABLE v USING csv(filename='/etc/passwd')`,
+		`INSERT INTO mail.messages (_key) VALUES ('x')`, `UPDATE mail.messages SET id = 1`, `DELETE FROM mail.messages`,
+		`DROP TABLE mail.messages`, `CREATE TABLE t (x)`, `CREATE TEMP TABLE t AS SELECT 1`, `ATTACH '` + out + `' AS x`,
+		`DETACH mail`, `VACUUM INTO '` + out + `'`, `PRAGMA journal_mode`, `SELECT * FROM pragma_database_list`,
+		`SELECT load_extension('x')`, `SELECT writefile('` + out + `', 'x')`, `SELECT readfile('/etc/passwd')`, `BEGIN`,
+		`EXPLAIN DELETE FROM mail.messages`, `SELECT * FROM mail._sluice_meta`, `REINDEX`, `ANALYZE`,
+		`CREATE VIEW v AS SELECT 1`, `INSERT INTO mail.messages (_key) SELECT 'x' RETURNING *`,
+		`WITH x AS (SELECT 1) DELETE FROM mail.messages RETURNING *`,
+		`WITH x AS (INSERT INTO mail.messages (_key) VALUES (1) RETURNING _key) SELECT * FROM x`,
+		`SELECT * FROM (DELETE FROM mail.messages RETURNING *)`, `ATTACH ':memory:' AS 'mail2'`,
+		`PRAGMA writable_schema = ON`, `PRAGMA query_only = OFF`, `SELECT * FROM pragma_table_info('messages')`,
+		`SELECT load_extension('/tmp/x.so', 'f')`, `EXPLAIN ATTACH 'x' AS y`,
+		`SELECT * FROM mail.sqlite_schema, (SELECT writefile('` + out + `', sql))`, `SELECT json_patch('{}', '{}')`,
+		`SAVEPOINT x`, `REPLACE INTO mail.messages (_key) VALUES (1)`, `SELECT * FROM fsdir('/')`,
+		`CREATE VIRTUAL TABLE v USING csv(filename='/etc/passwd')`,
 	} {
 		if code := w.refused(host.Query{SQL: sql}); code != "query_denied" && code != "query_invalid" {
 			t.Errorf("%s: %s", sql, code)
@@ -173,35 +182,47 @@ func TestHostile(t *testing.T) {
 		t.Error("a query made a file")
 	}
 	for sql, want := range map[string]string{
-		`SELECT 1; SELECT 2`: "query_invalid", `-- nothing`: "query_invalid", ``: "validation_error", `SELEKT`: "query_invalid", `SELECT * FROM mail.none`: "query_invalid",
+		`SELECT 1; SELECT 2`: "query_invalid", `-- nothing`: "query_invalid", ``: "validation_error",
+		`SELEKT`: "query_invalid", `SELECT * FROM mail.none`: "query_invalid",
 		`SELECT nothing FROM mail.messages`: "query_invalid", `SELECT * FROM "../etc".passwd`: "query_invalid",
-		`SELECT zeroblob(1000000000)`:    "query_limit",
-		`SELECT hex(zeroblob(30000000))`: "query_limit",
-		`SELECT randomblob(1000000000)`:  "query_limit", `SELECT printf('%*c', 1000000000, 'x')`: "query_limit", `SELECT format('%.*c', 40000000, 'x')`: "query_limit",
-		`SELECT replace(hex(zeroblob(900000)), '0', 'xxxx')`: "query_limit", `SELECT group_concat(hex(zeroblob(1000000)), '') FROM (WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) SELECT x FROM n)`: "query_limit",
-		`SELECT 'a' LIKE '` + strings.Repeat("%a", 1000) + `'`: "query_invalid", `SELECT 'a' GLOB '` + strings.Repeat("*a", 1000) + `'`: "query_invalid",
-		`SELECT 'a' LIKE 'b' ESCAPE 'cd'`: "query_invalid", `SELECT like('a')`: "query_invalid", `SELECT json_pretty('[1]', 'x')`: "query_denied",
-		`SELECT ` + strings.Repeat("upper('a'), ", 250) + "upper('a')":                                         "query_denied",
+		`SELECT zeroblob(1000000000)`: "query_limit", `SELECT hex(zeroblob(30000000))`: "query_limit",
+		`SELECT randomblob(1000000000)`: "query_limit", `SELECT printf('%*c', 1000000000, 'x')`: "query_limit",
+		`SELECT format('%.*c', 40000000, 'x')`:               "query_limit",
+		`SELECT replace(hex(zeroblob(900000)), '0', 'xxxx')`: "query_limit",
+		`SELECT group_concat(hex(zeroblob(1000000)), '') FROM (WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) SELECT x FROM n)`: "query_limit", `SELECT 'a' LIKE '` + strings.Repeat("%a", 1000) + `'`: "query_invalid", `SELECT 'a' GLOB '` + strings.Repeat("*a", 1000) + `'`: "query_invalid", `SELECT 'a' LIKE 'b' ESCAPE 'cd'`: "query_invalid", `SELECT like('a')`: "query_invalid", `SELECT json_pretty('[1]', 'x')`: "query_denied",
+		`SELECT ` + strings.Repeat("upper('a'), ", 250) +
+			"upper('a')": "query_denied",
 		`WITH RECURSIVE n(x) AS (SELECT '[' UNION ALL SELECT x || x FROM n) SELECT max(json_valid(x)) FROM n`:  "query_limit",
 		`SELECT json_group_array(hex(zeroblob(100000))) FROM json_each('[` + strings.Repeat("1,", 50) + `1]')`: "query_limit",
-		`SELECT json_extract('` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `', '$')`:            "query_invalid",
-		`SELECT json_each(1)`: "query_invalid", `SELECT * FROM json_each('` + strings.Repeat("[", 1001) + `')`: "query_invalid",
-		`SELECT * FROM mail.messages WHERE id REGEXP '(a+)+$'`: "query_denied", `SELECT regexpi('a', 'a')`: "query_denied", `SELECT decimal_mul('1', '1')`: "query_denied", `SELECT decimal_pow2(1)`: "query_denied", `SELECT sqlite_log(1, 'x')`: "query_denied",
-		`SELECT sqlite_offset(id) FROM mail.messages`: "query_invalid", `SELECT * FROM mail.messages WHERE id MATCH 'a'`: "query_denied",
-		`INSERT INTO mail.messages(messages) VALUES ('rebuild')`: "query_denied", `CREATE VIRTUAL TABLE temp.x USING fts5(a)`: "query_denied", `CREATE VIRTUAL TABLE mail.x USING fts5vocab(messages, row)`: "query_denied",
-		`SELECT fts5(NULL)`: "query_invalid", `SELECT * FROM sqlite_dbpage`: "query_invalid", `SELECT * FROM dbstat`: "query_invalid", `SELECT * FROM bytecode('SELECT 1')`: "query_invalid",
-		`SELECT * FROM pragma_integrity_check`: "query_invalid", `PRAGMA mail.cache_size = 1000000000`: "query_denied",
-		`PRAGMA temp_store_directory = '/'`: "query_denied", `PRAGMA mmap_size = 1`: "query_denied", `PRAGMA hard_heap_limit = 0`: "query_denied", `VACUUM`: "query_denied", `VACUUM mail INTO 'x'`: "query_denied",
-		`UPDATE mail.sqlite_schema SET sql = 'x'`: "query_invalid", `DROP TABLE mail.sqlite_schema`: "query_denied", `ALTER TABLE mail.messages RENAME TO x`: "query_denied", `CREATE TRIGGER mail.t AFTER INSERT ON messages BEGIN SELECT 1; END`: "query_denied",
-		`SELECT trim('a', hex(zeroblob(10000)))`: "query_invalid", `SELECT ` + strings.Repeat("NOT ", 300) + "1": "query_invalid",
-		`SELECT 1` + strings.Repeat(" UNION SELECT 1", 60): "query_invalid",
+		`SELECT json_extract('` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) +
+			`', '$')`: "query_invalid",
+		`SELECT json_each(1)`: "query_invalid", `SELECT * FROM json_each('` + strings.Repeat("[", 1001) +
+			`')`: "query_invalid",
+		`SELECT * FROM mail.messages WHERE id REGEXP '(a+)+$'`: "query_denied", `SELECT regexpi('a', 'a')`: "query_denied",
+		`SELECT decimal_mul('1', '1')`: "query_denied", `SELECT decimal_pow2(1)`: "query_denied",
+		`SELECT sqlite_log(1, 'x')`: "query_denied", `SELECT sqlite_offset(id) FROM mail.messages`: "query_invalid",
+		`SELECT * FROM mail.messages WHERE id MATCH 'a'`:             "query_denied",
+		`INSERT INTO mail.messages(messages) VALUES ('rebuild')`:     "query_denied",
+		`CREATE VIRTUAL TABLE temp.x USING fts5(a)`:                  "query_denied",
+		`CREATE VIRTUAL TABLE mail.x USING fts5vocab(messages, row)`: "query_denied", `SELECT fts5(NULL)`: "query_invalid",
+		`SELECT * FROM sqlite_dbpage`: "query_invalid", `SELECT * FROM dbstat`: "query_invalid",
+		`SELECT * FROM bytecode('SELECT 1')`: "query_invalid", `SELECT * FROM pragma_integrity_check`: "query_invalid",
+		`PRAGMA mail.cache_size = 1000000000`: "query_denied", `PRAGMA temp_store_directory = '/'`: "query_denied",
+		`PRAGMA mmap_size = 1`: "query_denied", `PRAGMA hard_heap_limit = 0`: "query_denied", `VACUUM`: "query_denied",
+		`VACUUM mail INTO 'x'`: "query_denied", `UPDATE mail.sqlite_schema SET sql = 'x'`: "query_invalid",
+		`DROP TABLE mail.sqlite_schema`: "query_denied", `ALTER TABLE mail.messages RENAME TO x`: "query_denied",
+		`CREATE TRIGGER mail.t AFTER INSERT ON messages BEGIN SELECT 1; END`: "query_denied",
+		`SELECT trim('a', hex(zeroblob(10000)))`:                             "query_invalid",
+		`SELECT ` + strings.Repeat("NOT ", 300) + "1":                        "query_invalid",
+		`SELECT 1` + strings.Repeat(" UNION SELECT 1", 60):                   "query_invalid",
 	} {
 		if code := w.refused(host.Query{SQL: sql}); code != want {
 			t.Errorf("%s: %s, want %s", sql, code, want)
 		}
 	}
 	w.equal(`SELECT count(*) FROM mail.messages`, `[[1]]`)
-	for _, sql := range []string{`SELECT * FROM other.things`, `SELECT * FROM mail.messages, other.things`, `SELECT (SELECT id FROM other.things)`} {
+	for _, sql := range []string{`SELECT * FROM other.things`, `SELECT * FROM mail.messages, other.things`,
+		`SELECT (SELECT id FROM other.things)`} {
 		if code := w.refused(host.Query{SQL: sql, Only: []store.ConnectionID{"mail"}}); code != "query_invalid" {
 			t.Errorf("%s under mail alone: %s", sql, code)
 		}
@@ -216,8 +237,10 @@ func TestEndless(t *testing.T) {
 		`WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n`,
 		`WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x < 0`,
 		// One call each, in which nothing but the function itself looks at the time.
-		`WITH b(x) AS MATERIALIZED (SELECT hex(zeroblob(1000000))) SELECT ` + strings.TrimSuffix(strings.Repeat(`x LIKE '%'||'`+strings.Repeat("0_", 80)+`1', `, 100), ", ") + ` FROM b`,
-		`WITH b(x) AS MATERIALIZED (SELECT hex(zeroblob(1000000))) SELECT ` + strings.TrimSuffix(strings.Repeat(`x GLOB '*'||'`+strings.Repeat("0?", 80)+`1', `, 100), ", ") + ` FROM b`,
+		`WITH b(x) AS MATERIALIZED (SELECT hex(zeroblob(1000000))) SELECT ` +
+			strings.TrimSuffix(strings.Repeat(`x LIKE '%'||'`+strings.Repeat("0_", 80)+`1', `, 100), ", ") + ` FROM b`,
+		`WITH b(x) AS MATERIALIZED (SELECT hex(zeroblob(1000000))) SELECT ` +
+			strings.TrimSuffix(strings.Repeat(`x GLOB '*'||'`+strings.Repeat("0?", 80)+`1', `, 100), ", ") + ` FROM b`,
 	} {
 		if code := w.refused(host.Query{SQL: sql}); code != "query_limit" {
 			t.Errorf("%s: %s", sql, code)
@@ -235,8 +258,10 @@ func TestQuadratic(t *testing.T) {
 	w.equal(`SELECT instr(hex(zeroblob(1000000)), hex(zeroblob(900000)) || '1')`, `[[0]]`)
 	w.equal(`SELECT length(replace(hex(zeroblob(1000000)), hex(zeroblob(900000)) || '1', ''))`, `[[2000000]]`)
 	w.equal(`SELECT instr('größer', 'ß'), instr('a', ''), instr(NULL, 'a'), instr(1234, 3), instr(x'c3b61f', x'1f'), instr('a', 'b')`, `[[4,1,null,3,3,0]]`)
-	w.equal(`SELECT replace('aXbX', 'X', '--'), replace('a', '', 'b'), replace('a', NULL, 'b'), replace(1221, 2, 'x')`, `[["a--b--","a",null,"1xx1"]]`)
-	w.equal(`SELECT trim('xyaxy', 'yx'), ltrim('ßßa', 'ß'), rtrim('a..', '.'), trim('  a '), trim(NULL, 'x')`, `[["a","a","a","a",null]]`)
+	w.equal(`SELECT replace('aXbX', 'X', '--'), replace('a', '', 'b'), replace('a', NULL, 'b'), replace(1221, 2, 'x')`,
+		`[["a--b--","a",null,"1xx1"]]`)
+	w.equal(`SELECT trim('xyaxy', 'yx'), ltrim('ßßa', 'ß'), rtrim('a..', '.'), trim('  a '), trim(NULL, 'x')`,
+		`[["a","a","a","a",null]]`)
 }
 
 // TestScratch: what does not fit into memory is sorted on the disk, within bounds, and leaves
@@ -248,7 +273,9 @@ func TestScratch(t *testing.T) {
 	w.mirror.Scratch(8 << 20)
 	const rows = `(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < %d) SELECT hex(randomblob(5000)) b FROM n)`
 	w.equal(fmt.Sprintf(`SELECT count(*), count(DISTINCT b) FROM (SELECT b FROM `+rows+` ORDER BY b)`, 400), `[[400,400]]`)
-	_, err := w.mirror.Query(t.Context(), host.Query{SQL: fmt.Sprintf(`SELECT length(max(b)) FROM (SELECT b FROM `+rows+` ORDER BY b LIMIT -1 OFFSET 1)`, 10_000)})
+	_, err := w.mirror.Query(t.Context(),
+		host.Query{SQL: fmt.Sprintf(`SELECT length(max(b)) FROM (SELECT b FROM `+rows+` ORDER BY b LIMIT -1 OFFSET 1)`,
+			10_000)})
 	var r *host.Refusal
 	if !errors.As(err, &r) || r.Code != "query_limit" || !strings.Contains(r.Message, "8 MiB") {
 		t.Errorf("%v", err)
@@ -373,7 +400,8 @@ func TestLike(t *testing.T) {
 	st, _, err := bare.Prepare(`SELECT ?1 LIKE ?2, ?1 LIKE ?2 ESCAPE '!', ?1 GLOB ?2`)
 	w.must(err)
 	defer st.Close()
-	pieces := []string{"a", "A", "%", "_", "*", "?", "ß", "é", "日", "!", "[", "]", "^", "-", "b", "[a-c]", "[^a]", "[]]", "!%", "1", "\xff"}
+	pieces := []string{"a", "A", "%", "_", "*", "?", "ß", "é", "日", "!", "[", "]", "^", "-", "b", "[a-c]", "[^a]",
+		"[]]", "!%", "1", "\xff"}
 	r := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- the same each time
 	some := func(n int, from []string) (s string) {
 		for range r.IntN(n) {

@@ -38,9 +38,9 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	}
 	message := cmp.Or(as.canary.Assistance(m.Message, 200), "Owner assistance requested.")
 	d := data{
-		"assistance_request_id": as.canary.Text(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
-		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nullable(m.Stream),
-		"attachments": as.attachments(m.Attachments),
+		"assistance_request_id": as.canary.Text(m.ID), "message": message, "progress_posture": m.ProgressPosture,
+		"owner_action": m.OwnerAction, "response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity,
+		"stream": nullable(m.Stream), "attachments": as.attachments(m.Attachments),
 	}
 	if m.TimeoutSeconds != nil {
 		d["timeout_seconds"] = *m.TimeoutSeconds
@@ -56,7 +56,8 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	as.bindings.browserAssisted(m)
 	if desk, ok := as.deps.Owner.(LiveOwner); ok {
 		desk.AssistanceOpened(as.id, LiveAssistance{
-			ID: as.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
+			ID: as.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema),
+			Attachments: slices.Clone(m.Attachments),
 		})
 	}
 }
@@ -97,7 +98,8 @@ func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, messa
 	}
 	d := data{
 		"assistance_request_id": as.canary.Text(o.ID), "status": status, "stream": nullable(o.Stream),
-		"progress_posture": o.Message.ProgressPosture, "owner_action": o.Message.OwnerAction, "response_obligation": o.Message.ResponseObligation,
+		"progress_posture": o.Message.ProgressPosture, "owner_action": o.Message.OwnerAction,
+		"response_obligation": o.Message.ResponseObligation,
 	}
 	d.set("reason", reason)
 	d.set("message", as.canary.Assistance(message, 200))
@@ -202,7 +204,9 @@ func (as *assistances) endRateWait(status, reason string) []store.Event {
 // rateWaitAssistance returns a wait as an assistance of the host. The guest chose the origin, so it may contain a
 // secret.
 func (as *assistances) rateWaitAssistance(t *rateWait) abi.OpenAssistance {
-	return hostWait(t.shown, abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+", which takes no more requests before.", 200))
+	return hostWait(t.shown,
+		abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+
+			", which takes no more requests before.", 200))
 }
 
 // hostWait returns an assistance of the host that needs no action of the owner.
@@ -217,7 +221,8 @@ func hostWait(id, message string) abi.OpenAssistance {
 func (as *assistances) hostAssistance(o abi.OpenAssistance) store.Event {
 	m := o.Message
 	return as.journal.event("run.assistance_requested", "started", data{
-		"assistance_request_id": m.ID, "message": m.Message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
-		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nil, "attachments": []abi.Attachment{},
+		"assistance_request_id": m.ID, "message": m.Message, "progress_posture": m.ProgressPosture,
+		"owner_action": m.OwnerAction, "response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity,
+		"stream": nil, "attachments": []abi.Attachment{},
 	})
 }

@@ -390,7 +390,8 @@ func (bs *bindings) recordSealedUse(field, origin, placement string) {
 		return
 	}
 	bs.used[key] = true
-	e := bs.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
+	e := bs.journal.event("run.sealed_value_used", "succeeded",
+		data{"field": field, "origin": origin, "placement": placement})
 	bs.commits.record(e)
 }
 
@@ -405,6 +406,7 @@ func (bs *bindings) recordArtifact(a binding.Artifact) {
 
 // hostProgress records progress that the host reports.
 func (bs *bindings) hostProgress(message string) {
-	e := bs.journal.event("run.progress_reported", "in_progress", data{"message": redact.Progress(bs.canary.Text(message)), "origin": "host"})
+	e := bs.journal.event("run.progress_reported", "in_progress",
+		data{"message": redact.Progress(bs.canary.Text(message)), "origin": "host"})
 	bs.commits.record(e)
 }

@@ -17,7 +17,10 @@ type lent struct {
 
 func (l *lent) Takes(call abi.Call, _ []byte) bool                           { return slices.Contains(l.takes, call) }
 func (l *lent) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno) { return nil, abi.OK }
-func (l *lent) Close(context.Context) error                                  { l.heard = append(l.heard, "close"); return nil }
+func (l *lent) Close(context.Context) error {
+	l.heard = append(l.heard, "close")
+	return nil
+}
 func (l *lent) Seal(field, _, _ string, _ [][]byte, _ []abi.Destination) {
 	l.heard = append(l.heard, "seal "+field)
 }
@@ -34,7 +37,8 @@ func TestBindings(t *testing.T) {
 	other := &lent{takes: []abi.Call{abi.CallRead, abi.CallClose}}
 	all := &parts{ctx: t.Context(), deps: Deps{Bindings: []binding.Binding{nil, speaker, other}}}
 	bs := newBindings(all)
-	for call, want := range map[abi.Call]binding.Binding{abi.CallBrowser: speaker, abi.CallRead: speaker, abi.CallClose: other, abi.CallEmit: nil} {
+	for call, want := range map[abi.Call]binding.Binding{abi.CallBrowser: speaker, abi.CallRead: speaker,
+		abi.CallClose: other, abi.CallEmit: nil} {
 		if got := bs.bindingFor(call, nil); got != want {
 			t.Errorf("call %d goes to %v", call, got)
 		}

@@ -35,7 +35,8 @@ func TestBrowserThatDoesNotClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		log, guest, page := &memory{}, newRacer(abi.KindManualAction), &stubbornPage{racePage{asked: make(chan struct{})}, make(chan struct{})}
+		log, guest, page := &memory{}, newRacer(abi.KindManualAction),
+			&stubbornPage{racePage{asked: make(chan struct{})}, make(chan struct{})}
 		close(guest.until)
 		plan, err := run.Prepare(t.Context(), log, run.Input{
 			Connector:  store.Connector{ID: "racer", Name: "racer"},

@@ -18,7 +18,8 @@ type talkativePage struct{ racePage }
 
 func (p *talkativePage) Close(context.Context) error {
 	for range 5000 {
-		p.back.Event("run.browser_cookie_handoff", "decided", map[string]any{"host": "a.example", "count": 0, "granted": false, "reason": "not_declared"})
+		p.back.Event("run.browser_cookie_handoff", "decided",
+			map[string]any{"host": "a.example", "count": 0, "granted": false, "reason": "not_declared"})
 	}
 	p.back.Event("run.completed", "succeeded", nil)
 	p.back.Event("run.browser_surface_released", "released", map[string]any{"surface_id": "sf_1"})

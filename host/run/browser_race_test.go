@@ -61,7 +61,8 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 	if n%2 == 1 {
 		kind = abi.KindManualAction
 	}
-	log, guest, page, desk := &memory{}, newRacer(kind), &racePage{asked: make(chan struct{})}, &raceDesk{make(chan host.Answer), make(chan (<-chan struct{}), 1), make(chan error, 2)}
+	log, guest, page, desk := &memory{}, newRacer(kind), &racePage{asked: make(chan struct{})},
+		&raceDesk{make(chan host.Answer), make(chan (<-chan struct{}), 1), make(chan error, 2)}
 	plan, err := run.Prepare(context.Background(), log, run.Input{
 		Connector:  store.Connector{ID: "racer", Name: "racer"},
 		Connection: store.Connection{ID: "racer", Enabled: true, Approved: store.Approved{Browser: true}},
@@ -79,7 +80,8 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 	start := make(chan struct{})
 	both.Go(func() {
 		<-start
-		a := host.Answer{InteractionID: "q", Status: abi.AnswerSuccess, Data: map[string]json.RawMessage{"code": json.RawMessage(`"` + code + `"`)}}
+		a := host.Answer{InteractionID: "q", Status: abi.AnswerSuccess,
+			Data: map[string]json.RawMessage{"code": json.RawMessage(`"` + code + `"`)}}
 		closed := <-desk.asked
 		select {
 		case desk.answers <- a:
@@ -118,7 +120,8 @@ func judge(t *testing.T, guest *racer, log *memory, settled error, code string) 
 		t.Error("the code is in an event")
 	}
 	if !lost {
-		if settled != nil || guest.response.Status != abi.AnswerSuccess || !strings.Contains(string(guest.response.Data["code"]), code) {
+		if settled != nil || guest.response.Status != abi.AnswerSuccess ||
+			!strings.Contains(string(guest.response.Data["code"]), code) {
 			t.Errorf("the answer won: settled %v, guest %+v", settled, guest.response)
 		}
 		if strings.Contains(events, "run.assistance_cancelled") || !strings.Contains(events, "run.browser_surface_failed") {
@@ -149,7 +152,8 @@ type racer struct {
 }
 
 func newRacer(kind string) *racer {
-	return &racer{kind: kind, until: make(chan struct{}), calls: make(chan sandbox.Inbound), replies: make(chan []byte, 1), killed: make(chan struct{})}
+	return &racer{kind: kind, until: make(chan struct{}), calls: make(chan sandbox.Inbound), replies: make(chan []byte, 1),
+		killed: make(chan struct{})}
 }
 
 func (g *racer) Go() error {
@@ -251,7 +255,8 @@ func (m *memory) States(context.Context, store.ConnectionID, store.GrantID) ([]s
 func (m *memory) Gaps(context.Context, store.ConnectionID, store.GrantID, string) ([]store.DetailGap, error) {
 	return nil, nil
 }
-func (m *memory) Acquire(_ context.Context, r store.Run, _, _ string, ttl time.Duration, _ ...store.Write) (store.Lease, error) {
+func (m *memory) Acquire(_ context.Context, r store.Run, _, _ string, ttl time.Duration,
+	_ ...store.Write) (store.Lease, error) {
 	return store.Lease{ConnectionID: r.ConnectionID, RunID: r.ID, ExpiresAt: time.Now().Add(ttl)}, nil
 }
 func (m *memory) Renew(_ context.Context, l store.Lease, _ time.Duration) (store.Lease, error) {

@@ -62,7 +62,8 @@ func TestSpentIsNotRetried(t *testing.T) {
 					t.Fatal(err)
 				}
 				result, err := run.New(plan, run.Deps{
-					Store: log, Owner: prompt{}, Bindings: []binding.Binding{&spender{racePage{asked: make(chan struct{})}, c.spent}}, HostID: "host", BootEpoch: "boot",
+					Store: log, Owner: prompt{}, Bindings: []binding.Binding{&spender{racePage{asked: make(chan struct{})}, c.spent}},
+					HostID: "host", BootEpoch: "boot",
 					Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return failer{guest}, nil, nil },
 				}).Do(t.Context())
 				if err != nil || result.Status != abi.Failed || result.ConnectorError == nil {

@@ -237,7 +237,8 @@ func (cl *calls) sideMessage(c abi.Call, in sandbox.Inbound) {
 			okLevel = false
 		}
 		if !okLevel || !okText || len(text) > cl.plan.Limits.TextBytes {
-			cl.replyError(in.ID, abi.EINVAL, "invalid_request", "log wants a level (debug, info, warn, error) and a message of at most 8 KiB")
+			cl.replyError(in.ID, abi.EINVAL, "invalid_request",
+				"log wants a level (debug, info, warn, error) and a message of at most 8 KiB")
 			return
 		}
 		cl.output.handleLog(name, text, fields)
@@ -279,7 +280,8 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 func (cl *calls) callBinding(in sandbox.Inbound) bool {
 	b := cl.bindings.bindingFor(in.Call, in.Payload)
 	if b != nil {
-		cl.handleAsync(in, in.Call, cl.bindings.serve(b), func() ([]byte, abi.Errno) { return lostReply(b, in.Call, in.Payload) })
+		cl.handleAsync(in, in.Call, cl.bindings.serve(b),
+			func() ([]byte, abi.Errno) { return lostReply(b, in.Call, in.Payload) })
 	}
 	return b != nil
 }
@@ -357,14 +359,17 @@ func (cl *calls) deny(id uint32, code, message string) {
 func (cl *calls) fault(payload []byte) {
 	f, err := abi.ParseRequestFault(payload)
 	if err != nil {
-		cl.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker reported a malformed fault."})
+		cl.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime",
+			message: "The worker reported a malformed fault."})
 		return
 	}
 	if f.Kind == abi.FaultTooBig {
-		cl.outcome.violate(cl.proto.Fault(abi.VFrameTooLarge, abi.MessageType(f.Call), "limit "+itoa(cl.plan.Limits.FrameBytes)))
+		cl.outcome.violate(cl.proto.Fault(abi.VFrameTooLarge, abi.MessageType(f.Call),
+			"limit "+itoa(cl.plan.Limits.FrameBytes)))
 		return
 	}
-	cl.outcome.violate(&abi.Violation{Subtype: abi.VAbiFault, MessageType: abi.MessageType(f.Call), Detail: "a pointer outside of memory"})
+	cl.outcome.violate(&abi.Violation{Subtype: abi.VAbiFault, MessageType: abi.MessageType(f.Call),
+		Detail: "a pointer outside of memory"})
 }
 
 // A finishedCall is a call that was handled outside of the loop or, if rateWait is set, a wait of the call in

@@ -73,8 +73,8 @@ func (cp *checkpoints) checkpoint(m *abi.StateMessage) bool {
 		staged++
 	}
 	e := cp.journal.streamEvent("run.state_staged", abi.Succeeded, m.Stream, data{
-		"cursor": cp.journal.shownCursor(cursor), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(cp.plan.grant)),
-		"state_commit_intent": cp.plan.intent(), "state_streams_staged": staged,
+		"cursor": cp.journal.shownCursor(cursor), "checkpoint_mode": checkpointMode,
+		"grant_id": nullable(string(cp.plan.grant)), "state_commit_intent": cp.plan.intent(), "state_streams_staged": staged,
 	})
 	cp.commits.submit(&store.Commit{
 		Staged: []store.State{{Stream: store.Stream(m.Stream), Cursor: cursor, RunID: cp.id}},
@@ -102,7 +102,8 @@ func (cp *checkpoints) shortfalls() (short map[string]bool, events []store.Event
 				diagnostics = data{"state_stream": parent, "coverage_report": "missing"}
 			case report != nil:
 				if missing := cp.gaps.unaccounted(report, spec); missing > 0 {
-					diagnostics = data{"state_stream": parent, "required_keys": len(report.RequiredKeys), "missing_required_keys": missing}
+					diagnostics = data{"state_stream": parent, "required_keys": len(report.RequiredKeys),
+						"missing_required_keys": missing}
 				}
 			}
 			if diagnostics != nil {
@@ -122,8 +123,9 @@ func (cp *checkpoints) shortfall(stream, parent string, diagnostics data) store.
 	}
 	cp.gaps.add(g)
 	return cp.journal.streamEvent("run.stream_skipped", "skipped", stream, data{
-		"stream": stream, "reason": g.Reason, "message": "Details of " + stream + " are incomplete for the cursor of " + parent + ".",
-		"known_gap": g, "diagnostics": json.RawMessage(raw), "state_stream": parent,
+		"stream": stream, "reason": g.Reason,
+		"message": "Details of " + stream + " are incomplete for the cursor of " + parent + ".", "known_gap": g,
+		"diagnostics": json.RawMessage(raw), "state_stream": parent,
 	})
 }
 
@@ -171,7 +173,8 @@ func (cp *checkpoints) checkpointFact(stream string) string {
 	if !cp.plan.persist {
 		return CommitDisabled
 	}
-	governing := slices.DeleteFunc(slices.Clone(cp.plan.manifest.Parents(stream)), func(p string) bool { return !cp.plan.inScope(p) })
+	governing := slices.DeleteFunc(slices.Clone(cp.plan.manifest.Parents(stream)),
+		func(p string) bool { return !cp.plan.inScope(p) })
 	if len(governing) == 0 {
 		governing = []string{stream}
 	}

@@ -162,7 +162,8 @@ func (c *clocks) exceeded(b Budgets, now time.Time) *cause {
 }
 
 func timedOut(deadline string, budget time.Duration) *cause {
-	return &cause{reason: "run_timed_out", origin: "runtime", deadline: deadline, message: fmt.Sprintf("The run used up its %s budget of %s.", deadline, budget)}
+	return &cause{reason: "run_timed_out", origin: "runtime", deadline: deadline,
+		message: fmt.Sprintf("The run used up its %s budget of %s.", deadline, budget)}
 }
 
 // ownerLeft returns how long the run may still wait for its owner. ok is false if that is unlimited.

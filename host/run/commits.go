@@ -222,12 +222,14 @@ func (cs *commits) checkStall(now time.Time) {
 		cs.control.change(func(l *Live) { l.Stalled = "" })
 		if reported := cs.reportedStall; reported != nil && !cs.terminal.writing() {
 			cs.reportedStall = nil
-			cs.submit(&store.Commit{Events: []store.Event{cs.assistances.assistanceEnd(reported.assistance(), "resolved", "", "")}, Journal: cs.history.stallEndPiece()}, nil)
+			cs.submit(&store.Commit{Events: []store.Event{cs.assistances.assistanceEnd(reported.assistance(), "resolved", "",
+				"")}, Journal: cs.history.stallEndPiece()}, nil)
 		}
 		cs.sendNext()
 		return
 	}
-	cs.setStall(&stall{message: abi.Cut("Waiting for disk space: "+err.Error()+". The run goes on by itself when there is room.", 500)})
+	cs.setStall(&stall{message: abi.Cut("Waiting for disk space: "+err.Error()+
+		". The run goes on by itself when there is room.", 500)})
 	if cs.guest != nil && cs.outcome.workerExit() == nil && cs.outcome.ready() {
 		cs.showStall()
 	}
@@ -250,7 +252,8 @@ func (cs *commits) resumeStall(s *stall) {
 // wait for the end of the stall.
 func (cs *commits) showStall() {
 	cs.stall.shown, cs.reportedStall = hexID("asst_", 8), cs.stall
-	c := &store.Commit{Events: []store.Event{cs.assistances.hostAssistance(cs.stall.assistance())}, Journal: cs.history.stallPiece(cs.stall)}
+	c := &store.Commit{Events: []store.Event{cs.assistances.hostAssistance(cs.stall.assistance())},
+		Journal: cs.history.stallPiece(cs.stall)}
 	cs.unsent = append([]*pendingCommit{cs.newPending(c, nil)}, cs.unsent...)
 	cs.sendNext()
 }

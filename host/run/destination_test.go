@@ -23,7 +23,8 @@ func TestAtOwners(t *testing.T) {
 		"password": {{Origin: "https://bank.test", Placements: []string{"header:Authorization"}}},
 		"pin":      {{Origin: "https://bank.test", PathPrefix: "/pin", Placements: []string{"body"}}},
 	}}
-	if diff := cmp.Diff([]abi.Destination{{Origin: "https://bank.test", Placements: []string{"browser_fill"}}}, p.atOwners(fill)); diff != "" {
+	if diff := cmp.Diff([]abi.Destination{{Origin: "https://bank.test", Placements: []string{"browser_fill"}}},
+		p.atOwners(fill)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]abi.Destination{fixed}, p.atOwners(fixed)); diff != "" {

@@ -61,7 +61,8 @@ func (d *details) takePending(stream string, key []byte) []*store.DetailGap {
 
 // accounts reports whether this run reported a gap for a required key.
 func (d *details) accounts(stream, parent, key string, onlyParent bool) bool {
-	return d.reportedRefs[gapRef{stream, parent, keyRef(key)}] || onlyParent && d.reportedRefs[gapRef{stream, "", keyRef(key)}]
+	return d.reportedRefs[gapRef{stream, parent, keyRef(key)}] ||
+		onlyParent && d.reportedRefs[gapRef{stream, "", keyRef(key)}]
 }
 
 func keyRef(key string) string { return "k:" + key }

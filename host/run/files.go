@@ -135,7 +135,8 @@ func (f *files) attach(protected *redact.Watch, lent []binding.Binding) handler 
 	}
 }
 
-func (f *files) serve(ctx context.Context, call abi.Call, payload []byte, protected *redact.Watch, lent []binding.Binding) ([]byte, error) {
+func (f *files) serve(ctx context.Context, call abi.Call, payload []byte, protected *redact.Watch,
+	lent []binding.Binding) ([]byte, error) {
 	if f.store == nil {
 		return nil, refuseFile(abi.ENOTSUP, "files_unsupported", "%v", store.ErrNoFiles)
 	}
@@ -169,7 +170,8 @@ func (f *files) serve(ctx context.Context, call abi.Call, payload []byte, protec
 	defer f.mu.Unlock()
 	if f.closed || len(f.open) >= abi.MaxOpenAttachments {
 		a.staged.Discard()
-		return nil, refuseFile(abi.ETOOBIG, "too_many_handles", "at most %d files may be written at once; finish one", abi.MaxOpenAttachments)
+		return nil, refuseFile(abi.ETOOBIG, "too_many_handles", "at most %d files may be written at once; finish one",
+			abi.MaxOpenAttachments)
 	}
 	f.next++
 	f.open[f.next] = a
@@ -181,9 +183,11 @@ func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch
 	granted, declared := f.fields[q.Stream][q.Field]
 	switch {
 	case !granted && f.plan.manifest.Stream(q.Stream).FileFields()[q.Field]:
-		return nil, refuseFile(abi.EDENIED, "field_not_granted", "the field %s of %s is not granted", abi.Clean(q.Field), abi.Clean(q.Stream))
+		return nil, refuseFile(abi.EDENIED, "field_not_granted", "the field %s of %s is not granted", abi.Clean(q.Field),
+			abi.Clean(q.Stream))
 	case !declared:
-		return nil, refuseFile(abi.EINVAL, "invalid_request", "%s of %s holds no files: its property wants format file and type object or array",
+		return nil, refuseFile(abi.EINVAL, "invalid_request",
+			"%s of %s holds no files: its property wants format file and type object or array",
 			abi.Cut(abi.Clean(q.Field), 128), abi.Cut(abi.Clean(q.Stream), 128))
 	case protected.Text(q.Name) || protected.Text(q.MediaType):
 		return nil, refuseFile(abi.EDENIED, "file_withheld", "the name of a file has a secret in it")
@@ -192,7 +196,8 @@ func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch
 	full := f.unheld >= maxUnheld || f.memory >= maxUnheldMemory
 	f.mu.Unlock()
 	if full {
-		return nil, refuseFile(abi.ETOOBIG, "too_many_files", "%d files wait for a record that holds them; emit some", maxUnheld)
+		return nil, refuseFile(abi.ETOOBIG, "too_many_files", "%d files wait for a record that holds them; emit some",
+			maxUnheld)
 	}
 	if f.connectionBytes < 0 {
 		if err := f.recount(ctx); err != nil {
@@ -203,7 +208,8 @@ func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch
 	if err != nil {
 		return nil, err
 	}
-	return &attachment{stream: q.Stream, field: q.Field, name: fileName(q.Name), media: mediaType(q.MediaType), staged: to}, nil
+	return &attachment{stream: q.Stream, field: q.Field, name: fileName(q.Name),
+		media: mediaType(q.MediaType), staged: to}, nil
 }
 
 // part appends to a file. A file whose part is refused is discarded.
@@ -332,7 +338,8 @@ func (f *files) checkQuota(d store.Digest, size int64) error {
 		return err
 	}
 	if !f.addUsage(d, size) {
-		return refuseFile(abi.ENOSPC, "file_quota", "files of a connection may take %d bytes (files.connection_bytes)", f.quotas.Connection)
+		return refuseFile(abi.ENOSPC, "file_quota", "files of a connection may take %d bytes (files.connection_bytes)",
+			f.quotas.Connection)
 	}
 	return nil
 }
@@ -495,7 +502,8 @@ func (f *files) reference(value member, h *heldFiles, field string) (store.File,
 func fileName(name string) string {
 	name = path.Base(strings.ReplaceAll(name, "\\", "/"))
 	name = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '/' || r == utf8.RuneError || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '/' || r == utf8.RuneError || r >= 0x202a && r <= 0x202e ||
+			r >= 0x2066 && r <= 0x2069 {
 			return '_'
 		}
 		return r
@@ -510,7 +518,8 @@ func fileName(name string) string {
 // mediaType returns type/subtype in lower case without parameters, "" if text is invalid.
 func mediaType(text string) string {
 	kind, _, err := mime.ParseMediaType(text)
-	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || len(kind) > abi.MaxMediaType || strings.Count(kind, "/") != 1 {
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || len(kind) > abi.MaxMediaType ||
+		strings.Count(kind, "/") != 1 {
 		return ""
 	}
 	return kind

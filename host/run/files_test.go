@@ -72,7 +72,8 @@ func attaching(t *testing.T, s *shelf, quotas FileQuotas) (*files, func(content 
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := &Plan{Input: Input{Files: quotas, Connection: store.Connection{ID: "one"}}, manifest: m, scope: abi.Scope{Streams: []abi.ScopeStream{{Name: "rows"}}}}
+	plan := &Plan{Input: Input{Files: quotas, Connection: store.Connection{ID: "one"}}, manifest: m,
+		scope: abi.Scope{Streams: []abi.ScopeStream{{Name: "rows"}}}}
 	f := newFiles(&parts{plan: plan, deps: Deps{Store: s}, ctx: t.Context()})
 	return f, func(content string) string {
 		t.Helper()
@@ -80,7 +81,8 @@ func attaching(t *testing.T, s *shelf, quotas FileQuotas) (*files, func(content 
 		if err != nil {
 			t.Fatal(err)
 		}
-		reply, errno := f.attach(&redact.Watch{}, nil)(t.Context(), abi.CallAttach, abi.AppendAttach(nil, head, []byte(content)))
+		reply, errno := f.attach(&redact.Watch{}, nil)(t.Context(), abi.CallAttach,
+			abi.AppendAttach(nil, head, []byte(content)))
 		if errno == abi.OK {
 			return "ok"
 		}
@@ -105,7 +107,8 @@ func TestForsaken(t *testing.T) {
 	}
 	var told error
 	cs := &commits{parts: f.parts}
-	cs.unsent = []*pendingCommit{cs.newPending(&store.Commit{Files: f.takeStaged(all)}, func(_ store.Ack, err error) { told = err })}
+	cs.unsent = []*pendingCommit{cs.newPending(&store.Commit{Files: f.takeStaged(all)},
+		func(_ store.Ack, err error) { told = err })}
 	cs.abandon()
 	f.discardUnheld()
 	if told == nil || cs.unsettled() != 0 {

@@ -85,9 +85,10 @@ func (gs *gaps) detailGap(m *abi.GapMessage) {
 		at  string
 		raw json.RawMessage
 	}{
-		{"/parent_stream", strictjson.AppendQuote(nil, m.ParentStream)}, {"/record_key", strictjson.AppendQuote(nil, m.RecordKey)},
-		{"/reason", strictjson.AppendQuote(nil, m.Reason)}, {"/gap_id", strictjson.AppendQuote(nil, m.GapID)},
-		{"/detail_locator", m.DetailLocator}, {"/list_cursor", m.ListCursor}, {"/last_error", m.LastError},
+		{"/parent_stream", strictjson.AppendQuote(nil, m.ParentStream)},
+		{"/record_key", strictjson.AppendQuote(nil, m.RecordKey)}, {"/reason", strictjson.AppendQuote(nil, m.Reason)},
+		{"/gap_id", strictjson.AppendQuote(nil, m.GapID)}, {"/detail_locator", m.DetailLocator},
+		{"/list_cursor", m.ListCursor}, {"/last_error", m.LastError},
 	} {
 		if gs.canary.Leaks(part.raw) {
 			gs.outcome.leak("DETAIL_GAP", m.Stream, part.at, part.raw)
@@ -102,9 +103,11 @@ func (gs *gaps) detailGap(m *abi.GapMessage) {
 	d := &gs.details
 	g, known := d.byRef[ref]
 	if !known {
-		id := sha256.Sum256([]byte(string(gs.plan.Connection.ID) + "\x00" + string(gs.plan.grant) + "\x00" + ref.stream + "\x00" + ref.parent + "\x00" + ref.ref))
-		g = &store.DetailGap{ID: "gap_" + hex.EncodeToString(id[:8]), Stream: store.Stream(m.Stream), ParentStream: store.Stream(m.ParentStream),
-			Ref: ref.ref, RecordKey: m.RecordKey, CreatedAt: time.Now()}
+		id := sha256.Sum256([]byte(string(gs.plan.Connection.ID) + "\x00" + string(gs.plan.grant) + "\x00" + ref.stream +
+			"\x00" + ref.parent + "\x00" + ref.ref))
+		g = &store.DetailGap{ID: "gap_" + hex.EncodeToString(id[:8]), Stream: store.Stream(m.Stream),
+			ParentStream: store.Stream(m.ParentStream),
+			Ref:          ref.ref, RecordKey: m.RecordKey, CreatedAt: time.Now()}
 	}
 	if d.recovered[g.ID] {
 		return // stays recovered for the rest of the run
@@ -126,7 +129,8 @@ func (gs *gaps) detailGap(m *abi.GapMessage) {
 		d.reported = append(d.reported, g)
 		note := gs.gapNote(g)
 		gs.add(note)
-		commit.Events = []store.Event{gs.journal.streamEvent("run.detail_gap_recorded", abi.Succeeded, m.Stream, gapData(g, data{"known_gap": note}))}
+		commit.Events = []store.Event{gs.journal.streamEvent("run.detail_gap_recorded", abi.Succeeded, m.Stream,
+			gapData(g, data{"known_gap": note}))}
 	}
 	gs.commits.submit(commit, nil)
 }
@@ -139,8 +143,10 @@ func (gs *gaps) gapNote(g *store.DetailGap) KnownGap {
 	reason := cmp.Or(g.Reason, "unknown")
 	stream := string(g.Stream)
 	return KnownGap{
-		Kind: gapDetail, Reason: reason, Severity: severity(gapDetail, "", false, false, nil), Stream: &stream, RecoveryHint: hint,
-		Scope: &GapScope{ParentStream: string(g.ParentStream), RecordKey: redact.Gap(gs.canary.Text(g.RecordKey), maxGapText)},
+		Kind: gapDetail, Reason: reason, Severity: severity(gapDetail, "", false, false, nil),
+		Stream: &stream, RecoveryHint: hint,
+		Scope: &GapScope{ParentStream: string(g.ParentStream),
+			RecordKey: redact.Gap(gs.canary.Text(g.RecordKey), maxGapText)},
 	}
 }
 
@@ -192,7 +198,8 @@ func (gs *gaps) closedGaps(succeeded bool) (gaps []store.DetailGap, events []sto
 		done[g.ID] = true
 		g.Status, g.UpdatedAt, g.RunID = gapRecovered, time.Now(), gs.id
 		gaps = append(gaps, *g)
-		events = append(events, gs.journal.streamEvent("run.detail_gap_recovered", abi.Succeeded, string(g.Stream), gapData(g, data{})))
+		events = append(events, gs.journal.streamEvent("run.detail_gap_recovered", abi.Succeeded, string(g.Stream),
+			gapData(g, data{})))
 	}
 	return gaps, events
 }
@@ -227,7 +234,8 @@ func (gs *gaps) skip(m *abi.SkipMessage) {
 	spec := gs.plan.manifest.Stream(m.Stream)
 	g := KnownGap{
 		Kind: gapSkip, Reason: reason, Message: message, Scope: gs.skipScope(m),
-		Severity:     severity(gapSkip, m.Reason, gs.plan.explicit && m.Stream != "", spec.Availability == abi.UnsupportedInMode, m.RecoveryHint),
+		Severity: severity(gapSkip, m.Reason, gs.plan.explicit && m.Stream != "",
+			spec.Availability == abi.UnsupportedInMode, m.RecoveryHint),
 		RecoveryHint: hintOf(m.RecoveryHint, nil, m.Reason, m.Message),
 		Diagnostics:  redact.Diagnostics(gs.canary.JSON(m.Diagnostics)),
 	}
@@ -281,7 +289,8 @@ func (gs *gaps) skipScope(m *abi.SkipMessage) *GapScope {
 	}
 	if m.TimeRange != nil {
 		s.TimeRange = &abi.TimeRange{
-			Since: redact.Gap(gs.canary.Text(m.TimeRange.Since), maxGapText), Until: redact.Gap(gs.canary.Text(m.TimeRange.Until), maxGapText),
+			Since: redact.Gap(gs.canary.Text(m.TimeRange.Since), maxGapText),
+			Until: redact.Gap(gs.canary.Text(m.TimeRange.Until), maxGapText),
 		}
 	}
 	return s
@@ -296,7 +305,8 @@ func (gs *gaps) remember(n int, typ string) bool {
 	if gs.remembered += n; gs.remembered <= mostRemembered {
 		return true
 	}
-	gs.outcome.violate(&abi.Violation{Subtype: abi.VMessageLimitExceeded, MessageType: typ, Detail: "limit " + itoa(mostRemembered) + " bytes to remember"})
+	gs.outcome.violate(&abi.Violation{Subtype: abi.VMessageLimitExceeded, MessageType: typ,
+		Detail: "limit " + itoa(mostRemembered) + " bytes to remember"})
 	return false
 }
 

@@ -100,7 +100,8 @@ type history struct {
 
 // newHistory returns the journal of a run. bound is set if no journal is kept.
 func newHistory(all *parts, h *History) *history {
-	out := &history{parts: all, hostBound: "its host does not keep what it was answered", planState: all.plan.snapshot(), sure: true}
+	out := &history{parts: all, hostBound: "its host does not keep what it was answered",
+		planState: all.plan.snapshot(), sure: true}
 	if h == nil {
 		return out
 	}
@@ -114,9 +115,10 @@ func newHistory(all *parts, h *History) *history {
 	}
 	out.resumable = h.Resumable
 	if r := h.Resume; r != nil {
-		out.reader = &journalReader{sealer: out.sealer, pieces: r.Open.Journal, load: func(ctx context.Context, n uint64) ([]byte, error) {
-			return all.deps.Store.Journal(ctx, all.id, n)
-		}}
+		out.reader = &journalReader{sealer: out.sealer, pieces: r.Open.Journal,
+			load: func(ctx context.Context, n uint64) ([]byte, error) {
+				return all.deps.Store.Journal(ctx, all.id, n)
+			}}
 		if out.resumable {
 			out.reader.pieces = 0
 		}
@@ -392,7 +394,8 @@ func (h *history) recordAnswer(q *pendingQuestion, a answer) {
 func (h *history) writeMark(a *pendingQuestion) {
 	held, why := h.questionState(a)
 	if h.hostBound == "" && why == "" {
-		m := mark{ID: a.id, Question: a.question, Request: h.deps.History.Request, Plan: h.planState, Last: a.budgetDeadline, Spent: h.clocks.snapshot(time.Now()), Held: held, Bytes: h.bytes, Entries: h.entries}
+		m := mark{ID: a.id, Question: a.question, Request: h.deps.History.Request, Plan: h.planState, Last: a.budgetDeadline,
+			Spent: h.clocks.snapshot(time.Now()), Held: held, Bytes: h.bytes, Entries: h.entries}
 		b, err := json.Marshal(m)
 		e := entry{kind: entryMark, data: b}
 		if err != nil || len(b) > store.MaxJournalPiece-1024 {

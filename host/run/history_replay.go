@@ -122,14 +122,16 @@ func (h *history) nextEntry(kind byte) (entry, bool) {
 const reasonDiverged = "replay_diverged"
 
 func (h *history) diverge(what string) {
-	h.outcome.latch(&cause{reason: reasonDiverged, origin: "connector", message: "The run was resumed from its journal, and " +
-		what + ". A connector must do the same again when it is answered the same."})
+	h.outcome.latch(&cause{reason: reasonDiverged, origin: "connector",
+		message: "The run was resumed from its journal, and " +
+			what + ". A connector must do the same again when it is answered the same."})
 }
 
 // fail ends a resumption whose journal cannot be read.
 func (h *history) fail(err error) {
 	if errors.Is(err, errHistory) || errors.Is(err, store.ErrNotFound) {
-		h.outcome.latch(&cause{reason: reasonDiverged, origin: "runtime", message: "The run cannot be resumed: " + err.Error() + "."})
+		h.outcome.latch(&cause{reason: reasonDiverged, origin: "runtime",
+			message: "The run cannot be resumed: " + err.Error() + "."})
 		return
 	}
 	h.outcome.latch(hostFault("resume from journal", err))
@@ -250,7 +252,8 @@ func (h *history) goLive(held []byte, s clockState, since time.Time, owner bool)
 	if c := h.reader.commit; len(c) > 0 {
 		_ = json.Unmarshal(c[1:], &last) // this host wrote it
 	}
-	h.pieces, h.last, h.bytes, h.entries, h.events = h.reader.next, h.reader.last, h.reader.readBytes, h.reader.takenBytes, last.Events
+	h.pieces, h.last, h.bytes, h.entries, h.events = h.reader.next, h.reader.last, h.reader.readBytes,
+		h.reader.takenBytes, last.Events
 	h.reader = nil
 	h.control.setProgressed()
 	for _, b := range h.bindings.open() {

@@ -39,7 +39,8 @@ func pieces(t *testing.T, s *sealer) (sealed [][]byte, all []entry) {
 
 // played reads a history until its end or the first error.
 func played(s *sealer, sealed [][]byte) (out []entry, err error) {
-	p := &journalReader{sealer: s, pieces: uint64(len(sealed)), load: func(_ context.Context, n uint64) ([]byte, error) { return sealed[n], nil }}
+	p := &journalReader{sealer: s, pieces: uint64(len(sealed)),
+		load: func(_ context.Context, n uint64) ([]byte, error) { return sealed[n], nil }}
 	for {
 		e, err := p.take(context.Background())
 		if err != nil || e.kind == 0 {
@@ -65,7 +66,8 @@ func TestHistoryPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(entry{}), cmp.Transformer("text", func(b []byte) string { return string(b) })); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(entry{}),
+		cmp.Transformer("text", func(b []byte) string { return string(b) })); diff != "" {
 		t.Error(diff)
 	}
 	for _, piece := range sealed {
@@ -113,7 +115,8 @@ func TestHistoryDamaged(t *testing.T) {
 }
 
 func FuzzHistoryEntry(f *testing.F) {
-	for _, e := range []entry{{kind: entryCall}, {kind: entryResult, data: []byte("x")}, {kind: entryReply, at: 3}, {kind: entryAnswer}, {kind: entryMark, data: []byte("{}")}} {
+	for _, e := range []entry{{kind: entryCall}, {kind: entryResult, data: []byte("x")}, {kind: entryReply, at: 3},
+		{kind: entryAnswer}, {kind: entryMark, data: []byte("{}")}} {
 		f.Add(e.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -67,7 +67,8 @@ func (d data) encode() (json.RawMessage, error) {
 // truncated returns the placeholder of a value that is too large.
 func truncated(raw []byte) json.RawMessage {
 	sum := sha256.Sum256(raw)
-	return json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d,"sha256":"%s"}`, len(raw), hex.EncodeToString(sum[:])))
+	return json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d,"sha256":"%s"}`, len(raw),
+		hex.EncodeToString(sum[:])))
 }
 
 // shownCursor returns a cursor for events. One that is large or contains a protected value, which is possible
@@ -107,7 +108,8 @@ func (j *journal) begin() (whole span) {
 
 // beginNode starts the span of the guest, which is the parent of all later ones.
 func (j *journal) beginNode(name string, attempt int) {
-	j.spanCtx, j.node = j.startSpan("node."+name, "node_id", j.plan.manifest.Node(), "node_type", name, "node_attempt", attempt)
+	j.spanCtx, j.node = j.startSpan("node."+name, "node_id", j.plan.manifest.Node(), "node_type", name,
+		"node_attempt", attempt)
 }
 
 func (j *journal) endNode(err error) { j.node.end(err) }
@@ -139,7 +141,8 @@ func (j *journal) bare(typ, status string, d data) store.Event {
 // ofRun reports whether an event is about the run as a whole. All others are about its node.
 func ofRun(typ string) bool {
 	switch typ {
-	case "run.started", "run.paused", "run.resumed", "run.suspended", "run.cancel_requested", "run.completed", "run.failed", "run.cancelled":
+	case "run.started", "run.paused", "run.resumed", "run.suspended", "run.cancel_requested", "run.completed",
+		"run.failed", "run.cancelled":
 		return true
 	}
 	return strings.HasPrefix(typ, "lease.")

@@ -73,7 +73,8 @@ func (l *lease) renewal() {
 
 // eventData returns the event data that identify the run's lease.
 func (l *lease) eventData() data {
-	return data{"leaseId": leaseID(l.current), "host": "cloud", "instanceId": l.deps.HostID, "expiresAt": store.Time(l.current.ExpiresAt)}
+	return data{"leaseId": leaseID(l.current), "host": "cloud", "instanceId": l.deps.HostID,
+		"expiresAt": store.Time(l.current.ExpiresAt)}
 }
 
 // leaseID returns the id of a lease in events.

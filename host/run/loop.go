@@ -63,7 +63,8 @@ type run struct {
 
 func newRun(p *Plan, d Deps) *run {
 	now := time.Now()
-	all := &parts{plan: p, deps: d, id: cmp.Or(d.ID, NewRunID(store.Now(d.Store))), trace: store.TraceID(hexID("trc_", 8)), canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
+	all := &parts{plan: p, deps: d, id: cmp.Or(d.ID, NewRunID(store.Now(d.Store))), trace: store.TraceID(hexID("trc_", 8)),
+		canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
 	r := &run{parts: all, cancels: make(chan CancelRequest, 1)}
 	all.loop = r
 	if h := d.History; h != nil && h.Resume != nil {
@@ -251,7 +252,8 @@ func (r *run) tick(now time.Time) {
 	if r.history.silent(now) {
 		return
 	}
-	if r.history.replaying() && r.history.live() && !r.outcome.ready() { // finds the end of the journal if the guest only computes
+	// finds the end of the journal if the guest only computes
+	if r.history.replaying() && r.history.live() && !r.outcome.ready() {
 		return
 	}
 	if c := r.plan.grantFault(); c != nil && r.outcome.proposal() == nil { // it must not ask, wait or send any more
@@ -470,7 +472,8 @@ func (r *run) cancelRequested(c CancelRequest) {
 		if r.history.trySuspend("host_stopped") {
 			return
 		}
-		r.outcome.latch(&cause{reason: ReasonRestarted, origin: "runtime", message: restarted("The host was stopped while the run was active.", r.rec)})
+		r.outcome.latch(&cause{reason: ReasonRestarted, origin: "runtime",
+			message: restarted("The host was stopped while the run was active.", r.rec)})
 		return
 	}
 	r.control.change(func(l *Live) { l.CancelRequested = true })

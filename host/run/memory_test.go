@@ -28,11 +28,13 @@ func TestMemory(t *testing.T) {
 		}
 		m.add(at, bytes)
 	}
-	if n := len(m.Bytes); n > maxParts || n < maxParts/2 || time.Duration(n)*time.Duration(m.Every)*time.Millisecond < length {
+	if n := len(m.Bytes); n > maxParts || n < maxParts/2 ||
+		time.Duration(n)*time.Duration(m.Every)*time.Millisecond < length {
 		t.Errorf("%d parts of %d ms", n, m.Every)
 	}
 	peak := slices.Index(m.Bytes, 9<<20)
-	if at := time.Duration(peak) * time.Duration(m.Every) * time.Millisecond; peak < 0 || at > length/2 || at < length/2-time.Duration(m.Every)*time.Millisecond {
+	if at := time.Duration(peak) * time.Duration(m.Every) * time.Millisecond; peak < 0 || at > length/2 ||
+		at < length/2-time.Duration(m.Every)*time.Millisecond {
 		t.Errorf("the peak is at %s", at)
 	}
 	m.add(1000*24*time.Hour, 1)

@@ -24,7 +24,8 @@ func (l Loss) String() string {
 	if len(named) > 6 {
 		named = append(slices.Clone(named[:5]), fmt.Sprintf("%d more fields", len(named)-5))
 	}
-	return fmt.Sprintf("stored records of %s also have %s, which those that are collected again would lose", l.Stream, strings.Join(named, ", "))
+	return fmt.Sprintf("stored records of %s also have %s, which those that are collected again would lose", l.Stream,
+		strings.Join(named, ", "))
 }
 
 // lossSample is how many of the newest records of a stream Losses examines.
@@ -38,7 +39,8 @@ func Losses(ctx context.Context, st store.Records, id store.ConnectionID, s abi.
 		if e.Fields == nil {
 			continue
 		}
-		page, err := st.Records(ctx, store.RecordQuery{Connection: id, Stream: store.Stream(e.Name), Descending: true, Limit: lossSample})
+		page, err := st.Records(ctx,
+			store.RecordQuery{Connection: id, Stream: store.Stream(e.Name), Descending: true, Limit: lossSample})
 		if err != nil {
 			return nil, fmt.Errorf("look at what is stored of %s: %w", e.Name, err)
 		}
@@ -77,5 +79,6 @@ func (p *Plan) checkLosses(ctx context.Context, st store.Store) error {
 // NarrowRefusal returns the refusal scope_narrows_stored. The caller may repeat the request and confirm the
 // loss.
 func NarrowRefusal(l Loss) *Refusal {
-	return refuse("scope_narrows_stored", "%s; list these fields too, or agree with --narrow", l).with("field", "narrow").with("stream", l.Stream).with("lost", l.Fields)
+	return refuse("scope_narrows_stored", "%s; list these fields too, or agree with --narrow", l).with("field",
+		"narrow").with("stream", l.Stream).with("lost", l.Fields)
 }

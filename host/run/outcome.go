@@ -160,7 +160,8 @@ func (o *outcome) launchCause(err error, deadline error) *cause {
 	var l *LaunchError
 	switch {
 	case errors.Is(deadline, context.DeadlineExceeded):
-		c.code, c.message = "prepare_timeout", fmt.Sprintf("The run was not ready within its prepare budget of %s.", o.plan.Budgets.Prepare)
+		c.code, c.message = "prepare_timeout",
+			fmt.Sprintf("The run was not ready within its prepare budget of %s.", o.plan.Budgets.Prepare)
 	case errors.As(err, &l):
 		c.code = l.Code
 	}
@@ -171,13 +172,16 @@ func (o *outcome) launchCause(err error, deadline error) *cause {
 func (o *outcome) exitCause(e sandbox.Exit) *cause {
 	switch e.Kind {
 	case sandbox.ExitMemory:
-		return &cause{reason: "memory_limit_exceeded", origin: "connector", message: "The guest's worker passed its memory limit."}
+		return &cause{reason: "memory_limit_exceeded", origin: "connector",
+			message: "The guest's worker passed its memory limit."}
 	case sandbox.ExitCPU:
 		return timedOut("compute", o.plan.Budgets.Compute)
 	case sandbox.ExitProtocol:
-		return &cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker broke its protocol: " + e.Detail}
+		return &cause{reason: "worker_protocol_error", origin: "runtime",
+			message: "The worker broke its protocol: " + e.Detail}
 	case sandbox.ExitViolation, sandbox.ExitCrashed, sandbox.ExitKilled:
-		return &cause{reason: "worker_lost", origin: "runtime", code: lostCode(e.Kind), message: "The worker ended without a report: " + e.Detail}
+		return &cause{reason: "worker_lost", origin: "runtime", code: lostCode(e.Kind),
+			message: "The worker ended without a report: " + e.Detail}
 	}
 	return nil
 }
@@ -232,7 +236,8 @@ func (o *outcome) checkExit() {
 		if o.done.Status != abi.Succeeded {
 			want = "a code other than 0"
 		}
-		o.violate(&abi.Violation{Subtype: abi.VExitCodeMismatch, MessageType: "DONE", Expected: []string{want}, Received: got})
+		o.violate(&abi.Violation{Subtype: abi.VExitCodeMismatch, MessageType: "DONE",
+			Expected: []string{want}, Received: got})
 		return
 	}
 	switch n := o.done.RecordsEmitted; {
@@ -276,12 +281,14 @@ func (o *outcome) decide() ending {
 // exitedWithoutDone returns the cause for a guest that exited by itself.
 func (o *outcome) exitedWithoutDone() *cause {
 	if o.exit.Kind == sandbox.ExitTrapped {
-		return &cause{reason: "connector_trapped", origin: "connector", message: "The connector crashed (" + o.exit.TrapKind + ") before it sent DONE."}
+		return &cause{reason: "connector_trapped", origin: "connector", message: "The connector crashed (" + o.exit.TrapKind +
+			") before it sent DONE."}
 	}
 	code := strconv.Itoa(int(o.exit.Code))
 	if o.calls.undelivered() != "" {
 		return &cause{reason: "connector_stdin_closed", origin: "connector",
-			message: "The connector closed its input before it read everything, and ended with exit code " + code + " without DONE."}
+			message: "The connector closed its input before it read everything, and ended with exit code " +
+				code + " without DONE."}
 	}
 	return &cause{reason: "connector_exit_without_done", origin: "connector",
 		message: "The connector ended with exit code " + code + " before it sent DONE."}

@@ -18,16 +18,21 @@ func TestDecide(t *testing.T) {
 		reason string
 		commit bool
 	}{
-		"cancelled": {outcome{cancel: &cancelling{}, latched: &cause{reason: "runtime_error"}, exit: left(sandbox.ExitExited), done: done(abi.Succeeded)},
+		"cancelled": {outcome{cancel: &cancelling{}, latched: &cause{reason: "runtime_error"}, exit: left(sandbox.ExitExited),
+			done: done(abi.Succeeded)},
 			abi.Cancelled, "owner_cancelled", false},
 		"cancelled by force": {outcome{cancel: &cancelling{forced: true}}, abi.Cancelled, "owner_cancel_forced", false},
-		"a cause":            {outcome{latched: &cause{reason: "runtime_error"}, exit: left(sandbox.ExitMemory)}, abi.Failed, "runtime_error", false},
-		"memory":             {outcome{exit: left(sandbox.ExitMemory), done: done(abi.Succeeded)}, abi.Failed, "memory_limit_exceeded", false},
-		"without DONE":       {outcome{exit: left(sandbox.ExitExited)}, abi.Failed, "connector_exit_without_done", false},
-		"a trap":             {outcome{exit: left(sandbox.ExitTrapped)}, abi.Failed, "connector_trapped", false},
-		"failed":             {outcome{exit: left(sandbox.ExitExited), done: done(abi.Failed)}, abi.Failed, "connector_reported_failed", false},
-		"gave up":            {outcome{exit: left(sandbox.ExitExited), done: done(abi.Cancelled)}, abi.Cancelled, "connector_reported_cancelled", false},
-		"succeeded":          {outcome{exit: left(sandbox.ExitExited), done: done(abi.Succeeded)}, abi.Succeeded, "", true},
+		"a cause": {outcome{latched: &cause{reason: "runtime_error"}, exit: left(sandbox.ExitMemory)}, abi.Failed,
+			"runtime_error", false},
+		"memory": {outcome{exit: left(sandbox.ExitMemory), done: done(abi.Succeeded)}, abi.Failed,
+			"memory_limit_exceeded", false},
+		"without DONE": {outcome{exit: left(sandbox.ExitExited)}, abi.Failed, "connector_exit_without_done", false},
+		"a trap":       {outcome{exit: left(sandbox.ExitTrapped)}, abi.Failed, "connector_trapped", false},
+		"failed": {outcome{exit: left(sandbox.ExitExited), done: done(abi.Failed)}, abi.Failed,
+			"connector_reported_failed", false},
+		"gave up": {outcome{exit: left(sandbox.ExitExited), done: done(abi.Cancelled)}, abi.Cancelled,
+			"connector_reported_cancelled", false},
+		"succeeded": {outcome{exit: left(sandbox.ExitExited), done: done(abi.Succeeded)}, abi.Succeeded, "", true},
 	} {
 		all := &parts{plan: &Plan{}}
 		all.calls = &calls{parts: all}

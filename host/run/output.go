@@ -98,8 +98,8 @@ func (op *output) handleLog(level, message string, fields strictjson.Value) {
 	}
 }
 
-// handleDiagnostics handles text on a file descriptor, which is added to the tail. What a stdio connector writes to fd 2
-// is its log, and each line is also an event, since it has no log call.
+// handleDiagnostics handles text on a file descriptor, which is added to the tail. What a stdio connector writes to fd
+// 2 is its log, and each line is also an event, since it has no log call.
 func (op *output) handleDiagnostics(p []byte) {
 	d := &op.diag
 	if !d.write(p, time.Now()) || op.plan.Transport != "stdio" {

@@ -113,7 +113,8 @@ func (ps *pause) pause() {
 	if ps.history.isResumable() && !ps.questions.open() {
 		ps.loop.hostBound("it is paused")
 	}
-	ps.commits.submit(&store.Commit{Run: ps.loop.row(), Events: []store.Event{by(q.By, ps.journal.event("run.paused", "paused", d))}}, nil)
+	ps.commits.submit(&store.Commit{Run: ps.loop.row(),
+		Events: []store.Event{by(q.By, ps.journal.event("run.paused", "paused", d))}}, nil)
 	if !ps.loop.barrier() {
 		return
 	}
@@ -219,7 +220,8 @@ func (ps *pause) waitForSlot(ctx context.Context) bool {
 	ps.control.change(func(l *Live) { l.Queued = false })
 	ps.hasSlot = err == nil
 	if err != nil && !ps.outcome.cancelled() {
-		ps.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: "No place to run: " + err.Error()})
+		ps.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: "host_resources",
+			message: "No place to run: " + err.Error()})
 	}
 	return ps.outcome.ready()
 }

@@ -80,7 +80,8 @@ type Plan struct {
 func Prepare(ctx context.Context, st store.Store, in Input) (*Plan, error) {
 	p := &Plan{Input: in, manifest: in.Manifest}
 	for _, check := range []func(context.Context, store.Store) error{
-		p.checkGrant, p.checkMode, p.checkScope, p.checkState, p.checkBindings, p.checkSettings, p.checkSecrets, p.checkLosses, p.loadGaps,
+		p.checkGrant, p.checkMode, p.checkScope, p.checkState, p.checkBindings, p.checkSettings, p.checkSecrets,
+		p.checkLosses, p.loadGaps,
 	} {
 		if err := check(ctx, st); err != nil {
 			return nil, asRefusal(err)
@@ -110,7 +111,8 @@ func (p *Plan) checkGrant(context.Context, store.Store) error {
 	}
 	p.grant = g.ID
 	if code := g.Fault(time.Now()); code != "" {
-		return refuse(code, "the grant of connection %s is %s; sluice grant %s gives a new one", p.Connection.ID, code[len("grant_"):], p.Manifest.Name()).
+		return refuse(code, "the grant of connection %s is %s; sluice grant %s gives a new one", p.Connection.ID,
+			code[len("grant_"):], p.Manifest.Name()).
 			with("connection_id", p.Connection.ID)
 	}
 	if g.AccessMode == "single_use" {
@@ -121,7 +123,8 @@ func (p *Plan) checkGrant(context.Context, store.Store) error {
 
 func (p *Plan) checkMode(context.Context, store.Store) error {
 	if p.Mode != "" && p.Mode != abi.FullRefresh && p.Mode != abi.Incremental {
-		return refuse("collection_mode_invalid", "collection mode %q: want %s or %s", abi.Clean(p.Mode), abi.FullRefresh, abi.Incremental)
+		return refuse("collection_mode_invalid", "collection mode %q: want %s or %s", abi.Clean(p.Mode),
+			abi.FullRefresh, abi.Incremental)
 	}
 	return nil
 }
@@ -132,7 +135,8 @@ func (p *Plan) checkScope(context.Context, store.Store) error {
 	if p.Connection.Grant != nil {
 		granted = p.Connection.Grant.Scope
 	}
-	s, err := scope.Normalise(scope.Request{Manifest: p.manifest, Explicit: p.Scope, Grant: granted, Since: p.Connection.CollectionSince})
+	s, err := scope.Normalise(scope.Request{Manifest: p.manifest, Explicit: p.Scope, Grant: granted,
+		Since: p.Connection.CollectionSince})
 	var bad *scope.Error
 	if errors.As(err, &bad) {
 		return refuse(bad.Code, "%s: %s", bad.Member, bad.Want).with("member", bad.Member)
@@ -192,7 +196,8 @@ func (p *Plan) suppliedState() error {
 	}
 	for name, c := range v.Members() {
 		if p.StateFrom == nil && !c.Absent() && !p.manifest.Declares(name) {
-			return refuse("start_state_invalid", "state: %q is no stream of the connector; %s", abi.Cut(abi.Clean(name), 128), abi.Suggest(name, scope.StreamNames(p.manifest)))
+			return refuse("start_state_invalid", "state: %q is no stream of the connector; %s", abi.Cut(abi.Clean(name), 128),
+				abi.Suggest(name, scope.StreamNames(p.manifest)))
 		}
 		if !c.Absent() && !c.Is(strictjson.KindObject) {
 			return refuse("start_state_invalid", "%s; the cursor of %q is not", want, abi.Cut(abi.Clean(name), 128))
@@ -232,21 +237,25 @@ func (p *Plan) requireBinding(name string) error {
 		if p.Interactive {
 			return nil
 		}
-		return refuse("binding_unsatisfied", "the connector must be able to ask somebody, and nobody is there: run it on a terminal without --no-interactive, or give --answer").with("binding", name)
+		return refuse("binding_unsatisfied",
+			"the connector must be able to ask somebody, and nobody is there: run it on a terminal without --no-interactive, or give --answer").with("binding", name)
 	}
 	k, known := p.Kinds.Of(name)
 	if !known {
-		return refuse("binding_unsatisfied", "this host does not provide the binding %s that the connector requires", name).with("binding", name)
+		return refuse("binding_unsatisfied", "this host does not provide the binding %s that the connector requires",
+			name).with("binding", name)
 	}
 	if why, absent := p.Absent[name]; absent {
-		return refuse("binding_unsatisfied", "the connector needs a %s, and this host has none: %s", name, why).with("binding", name)
+		return refuse("binding_unsatisfied", "the connector needs a %s, and this host has none: %s", name,
+			why).with("binding", name)
 	}
 	if p.Supplied[name] {
 		return nil
 	}
 	for _, a := range k.Asks(p.manifest, p.Connection.Approved) {
 		if a.Lacks != "" {
-			return refuse("binding_not_approved", "binding %s: %s is not approved for connection %s", name, a.Lacks, p.Connection.ID).with("binding", name)
+			return refuse("binding_not_approved", "binding %s: %s is not approved for connection %s", name, a.Lacks,
+				p.Connection.ID).with("binding", name)
 		}
 	}
 	return nil
@@ -282,7 +291,9 @@ func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	for _, f := range SecretFields(p.manifest) {
 		_, ok := p.Secrets[f.Name]
 		if ok && !Sealed(p.manifest, f) && !slices.Contains(p.Connection.Approved.Plain, f.Name) {
-			return refuse("binding_not_approved", "%s would see the secret %s itself; agree to that with --plain %s, for this run or with sluice grant", p.manifest.Name(), f.Name, f.Name).with("secret", f.Name)
+			return refuse("binding_not_approved",
+				"%s would see the secret %s itself; agree to that with --plain %s, for this run or with sluice grant",
+				p.manifest.Name(), f.Name, f.Name).with("secret", f.Name)
 		}
 		if f.OAuth != nil {
 			if err := p.checkToken(f); err != nil {
@@ -291,7 +302,9 @@ func (p *Plan) checkSecrets(context.Context, store.Store) error {
 			continue
 		}
 		if f.Required && !ok {
-			return refuse("secret_missing", "secret %s is required; store it with sluice secret set %s %s, or give it with --secret %s=@FILE", f.Name, p.Connection.ID, f.Name, f.Name).with("secret", f.Name)
+			return refuse("secret_missing",
+				"secret %s is required; store it with sluice secret set %s %s, or give it with --secret %s=@FILE", f.Name,
+				p.Connection.ID, f.Name, f.Name).with("secret", f.Name)
 		}
 	}
 	return nil
@@ -362,7 +375,8 @@ func (p *Plan) start(runID store.RunID) ([]byte, error) {
 		return nil, fmt.Errorf("encode START: %w", err)
 	}
 	if len(b) > p.Limits.StartBytes {
-		return nil, refuse("start_too_large", "START would have %d bytes, the limit is %d; narrow the scope", len(b), p.Limits.StartBytes)
+		return nil, refuse("start_too_large", "START would have %d bytes, the limit is %d; narrow the scope", len(b),
+			p.Limits.StartBytes)
 	}
 	return b, nil
 }

@@ -47,7 +47,8 @@ func (qs *questions) questionEvents(a *pendingQuestion) []store.Event {
 	}
 	events := []store.Event{qs.journal.bare("interrupt.requested", "started", requested)}
 	if kind == "clarification" {
-		events = append(events, qs.journal.nodeEvent("clarification.requested", "started", data{"interruptId": a.interruptID, "questions": payload["questions"]}))
+		events = append(events, qs.journal.nodeEvent("clarification.requested", "started",
+			data{"interruptId": a.interruptID, "questions": payload["questions"]}))
 	} else {
 		events = append(events, qs.journal.nodeEvent("approval.requested", "started", data{
 			"interruptId": a.interruptID, "artifactId": a.interruptID, "artifactType": payload["artifactType"],
@@ -118,11 +119,14 @@ func (qs *questions) answerEvents(q *pendingQuestion, a answer) []store.Event {
 	if specific != nil {
 		events = append(events, *specific)
 	}
-	end := map[string]string{abi.AnswerSuccess: "resolved", abi.AnswerCancelled: "cancelled", abi.AnswerTimeout: "timed_out"}[a.Status]
-	assist := data{"assistance_request_id": q.id, "kind": m.Kind, "status": end, "response_status": a.Status, "stream": nullable(m.Stream)}
+	end := map[string]string{abi.AnswerSuccess: "resolved", abi.AnswerCancelled: "cancelled",
+		abi.AnswerTimeout: "timed_out"}[a.Status]
+	assist := data{"assistance_request_id": q.id, "kind": m.Kind, "status": end, "response_status": a.Status,
+		"stream": nullable(m.Stream)}
 	assist.set("reason", a.reason)
 	events = append(events,
-		qs.journal.event("run.interaction_completed", a.Status, data{"kind": m.Kind, "status": a.Status, "stream": nullable(m.Stream)}),
+		qs.journal.event("run.interaction_completed", a.Status,
+			data{"kind": m.Kind, "status": a.Status, "stream": nullable(m.Stream)}),
 		qs.journal.event("run.assistance_"+end, end, assist),
 	)
 	if qs.outcome.ready() && qs.outcome.workerExit() == nil && !qs.pause.active() {

@@ -86,7 +86,8 @@ func (qs *questions) postponed(by time.Duration) *store.Interaction {
 // interact handles INTERACTION.
 func (qs *questions) interact(m *abi.InteractionMessage, call uint32) {
 	if qs.openQuestion != nil { // a question of the host, in a call that the guest waits for
-		qs.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker asked a question within a call."})
+		qs.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime",
+			message: "The worker asked a question within a call."})
 		return
 	}
 	qs.ask(m, call, nil)
@@ -115,8 +116,8 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		escalated = qs.assistances.escalate(m.Stream)
 	}
 	a.pending = &store.Interaction{
-		ID: a.id, RunID: qs.id, NodeID: qs.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind, Stream: store.Stream(m.Stream),
-		Message: m.Message, Schema: m.Schema, OpenedAt: store.Now(qs.deps.Store),
+		ID: a.id, RunID: qs.id, NodeID: qs.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind,
+		Stream: store.Stream(m.Stream), Message: m.Message, Schema: m.Schema, OpenedAt: store.Now(qs.deps.Store),
 	}
 	if a.hasDeadline {
 		a.pending.ExpiresAt = new(qs.storeTime(a.deadline))
@@ -126,7 +127,8 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 	events := slices.Concat(escalated, qs.questionEvents(a))
 	qs.openQuestion = a
 	kind, _ := qs.interruptData(a, "")
-	_, a.span = qs.journal.startSpan("interrupt", "node_id", qs.plan.manifest.Node(), "interrupt_kind", kind, "interrupt_id", a.interruptID)
+	_, a.span = qs.journal.startSpan("interrupt", "node_id", qs.plan.manifest.Node(), "interrupt_kind", kind,
+		"interrupt_id", a.interruptID)
 	qs.loop.stage("waiting")
 	qs.commits.submit(&store.Commit{Ask: a.pending, Run: qs.loop.row(), Events: events}, nil)
 	if !qs.loop.barrier() {
@@ -177,13 +179,15 @@ func (qs *questions) passToOwner(a *pendingQuestion) {
 
 // question builds an interaction with its id and its form.
 func (qs *questions) question(m *abi.InteractionMessage, call uint32) *pendingQuestion {
-	a := &pendingQuestion{id: qs.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m, call: call, schema: qs.reduce(m.Kind, m.Schema)}
+	a := &pendingQuestion{id: qs.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m,
+		call: call, schema: qs.reduce(m.Kind, m.Schema)}
 	a.fields = qs.fields(a)
 	now := time.Now()
 	if m.TimeoutSeconds != nil {
 		a.deadline, a.hasDeadline = now.Add(seconds(*m.TimeoutSeconds)), true
 	}
-	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (!a.hasDeadline || now.Add(left).Before(a.deadline)) {
+	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded &&
+		(!a.hasDeadline || now.Add(left).Before(a.deadline)) {
 		a.deadline, a.hasDeadline, a.budgetDeadline = now.Add(left), true, true
 	}
 	return a
@@ -247,8 +251,10 @@ func (qs *questions) ownerQuestion(a *pendingQuestion) Question {
 	m := a.message
 	q := Question{
 		RunID: string(qs.id), ConnectionID: string(qs.plan.Connection.ID),
-		DisplayName: qs.plan.manifest.DisplayName, InteractionID: a.id, InterruptID: a.interruptID, NodeID: qs.plan.manifest.Node(), Kind: m.Kind, Stream: m.Stream,
-		Page: a.page, Message: qs.canary.Assistance(m.Message, 200), RawMessage: abi.CleanLines(m.Message), RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
+		DisplayName: qs.plan.manifest.DisplayName, InteractionID: a.id, InterruptID: a.interruptID,
+		NodeID: qs.plan.manifest.Node(), Kind: m.Kind, Stream: m.Stream, Page: a.page,
+		Message: qs.canary.Assistance(m.Message, 200), RawMessage: abi.CleanLines(m.Message),
+		RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
 		Undeclared: a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind),
 	}
 	if a.hasDeadline {
@@ -455,7 +461,8 @@ func (qs *questions) surfaceChanged(a abi.Attachment) {
 	}
 	if now := qs.bindings.shown(a, q.attachments[0]); now != q.attachments[0] {
 		q.attachments = []abi.Attachment{now}
-		e := qs.journal.event("run.assistance_updated", "in_progress", data{"assistance_request_id": q.id, "attachments": q.attachments})
+		e := qs.journal.event("run.assistance_updated", "in_progress",
+			data{"assistance_request_id": q.id, "attachments": q.attachments})
 		qs.commits.submit(&store.Commit{Events: q.mark([]store.Event{e})}, nil)
 	}
 }

@@ -44,12 +44,14 @@ func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string, wa
 
 // CloseLost closes the runs of this boot for which lost returns true: active in the store, but their goroutine
 // is gone. It complements Reconcile, for a host that knows which runs it performs.
-func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool, waits func(store.Lease)) error {
+func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool,
+	waits func(store.Lease)) error {
 	leases, err := st.Leases(ctx)
 	if err != nil {
 		return fmt.Errorf("list active runs: %w", err)
 	}
-	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) }, waits)
+	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) },
+		waits)
 }
 
 // EndSuspended ends a suspended run that cannot be resumed, like Reconcile.
@@ -59,7 +61,8 @@ func EndSuspended(ctx context.Context, st store.Store, l store.Lease, hostID, re
 
 // closeRuns closes the runs of the leases for which of returns true, and continues after errors. Runs that
 // outlive their host are passed to waits instead.
-func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID string, of func(store.Lease) bool, waits func(store.Lease)) error {
+func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID string, of func(store.Lease) bool,
+	waits func(store.Lease)) error {
 	var failed error
 	for _, l := range leases {
 		if !of(l) {
@@ -118,7 +121,8 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 	gaps := gapList{}
 	gaps.add(KnownGap{Kind: gapRunFailed, Reason: reason, Severity: "actionable", RecoveryHint: hintOf(nil, nil, reason)})
 	if status == CommitNone {
-		gaps.add(KnownGap{Kind: gapCheckpoint, Reason: status, Severity: "actionable", RecoveryHint: Hint{"retry_by_runtime", true}})
+		gaps.add(KnownGap{Kind: gapCheckpoint, Reason: status, Severity: "actionable",
+			RecoveryHint: Hint{"retry_by_runtime", true}})
 	}
 	d := data{
 		"reason": reason, "failure_origin": "runtime", "failure_message": message, "counts_source": "reconstructed",
@@ -127,7 +131,8 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 		"state_streams_staged": seen.staged, "state_streams_committed": 0, "persist_state": seen.persist,
 		"grant_id": nullable(string(rec.GrantID)), "trigger_kind": rec.TriggerKind,
 		"known_gaps": gaps.shown(), "known_gaps_summary": gaps.summary(),
-		"error": map[string]any{"code": reason, "message": message, "details": map[string]any{"failure_origin": "runtime"}, "retryable": true},
+		"error": map[string]any{"code": reason, "message": message, "details": map[string]any{"failure_origin": "runtime"},
+			"retryable": true},
 	}
 	countsOf(seen.attempted, seen.accepted, seen.rejected).in(d)
 	if len(pending) > 0 {
@@ -142,7 +147,8 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 		raw, err := d.encode()
 		return store.Event{
 			ID: store.EventID(hexID("evt_", 8)), Type: typ, Status: status, OccurredAt: now, RunID: rec.ID, TraceID: rec.TraceID,
-			ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, GrantID: rec.GrantID, ActorType: "controller", ActorID: "sluice", Data: raw,
+			ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, GrantID: rec.GrantID, ActorType: "controller",
+			ActorID: "sluice", Data: raw,
 		}, err
 	}
 	c := &store.Commit{Lease: l, Grant: rec.GrantID, End: true}
@@ -171,14 +177,16 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 	if err != nil {
 		return err
 	}
-	if _, err := receipt.Result(); err != nil && !errors.Is(err, store.ErrRunTerminal) && !errors.Is(err, store.ErrFenced) {
+	if _, err := receipt.Result(); err != nil && !errors.Is(err, store.ErrRunTerminal) &&
+		!errors.Is(err, store.ErrFenced) {
 		return err
 	}
 	return nil
 }
 
 // takeoverEvent returns the events that a run's lease was lost, and acquired by this host to end the run.
-func takeoverEvent(event func(typ, status string, d data) (store.Event, error), l store.Lease, hostID string) ([]store.Event, error) {
+func takeoverEvent(event func(typ, status string, d data) (store.Event, error), l store.Lease,
+	hostID string) ([]store.Event, error) {
 	lost, err := event("lease.lost", "failed", data{
 		"leaseId": leaseID(l), "host": "cloud", "instanceId": l.HostID, "expiresAt": store.Time(l.ExpiresAt),
 	})
@@ -209,8 +217,8 @@ func (s rebuilt) result(rec store.Run, gaps gapList, status, reason, message str
 		Result
 		RecordsEmitted *int64 `json:"records_emitted"` // null, since only the host's memory had it
 	}{Result: Result{
-		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, ConnectorDigest: rec.Digest,
-		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: new(reason),
+		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID,
+		ConnectorDigest: rec.Digest, Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: new(reason),
 		Failure:      &Failure{Reason: reason, Origin: "runtime", Message: message},
 		RecordCounts: counts, State: cursors{},
 		CheckpointSummary: Checkpoints{

@@ -101,7 +101,8 @@ func (rs *records) admit(m *abi.RecordMessage) {
 		b.hold(held)
 	}
 	switch {
-	case b.len() >= rs.plan.Limits.FlushRecords || b.size()+b.stagedBytes >= rs.plan.Limits.FlushBytes || b.fileCount >= maxHeldPerFlush:
+	case b.len() >= rs.plan.Limits.FlushRecords || b.size()+b.stagedBytes >= rs.plan.Limits.FlushBytes ||
+		b.fileCount >= maxHeldPerFlush:
 		rs.flush(m.Stream)
 	case rs.buffered >= 2*rs.plan.Limits.FlushBytes: // many streams together
 		rs.flush(rs.fullest())
@@ -199,8 +200,10 @@ func (rs *records) refusedRecords() (events []store.Event) {
 		if b.flushed == 0 {
 			message += " The cursor stays where it was."
 		}
-		raw, _ := redact.Marshal(map[string]any{"rejected": n, "rejection_codes": b.refused.codes, "records": b.refused.first})
-		g := KnownGap{Kind: gapRejected, Reason: b.refused.most(), Severity: "actionable", Stream: &b.stream, Message: message, Count: n,
+		raw, _ := redact.Marshal(map[string]any{"rejected": n, "rejection_codes": b.refused.codes,
+			"records": b.refused.first})
+		g := KnownGap{Kind: gapRejected, Reason: b.refused.most(), Severity: "actionable", Stream: &b.stream,
+			Message: message, Count: n,
 			RecoveryHint: Hint{abi.RetryOnConnectorUpgrade, false}, Diagnostics: raw}
 		rs.gaps.add(g)
 		if b.flushed > 0 {

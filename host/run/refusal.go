@@ -46,7 +46,8 @@ func (e *LaunchError) Unwrap() error { return e.Err }
 // the code of refused, and returns its row. What with returns is written in the same commit. The manifest of in
 // may be nil; its secrets are not used. The error is a *Refusal with run_already_active if the connection has an
 // active run, and nothing was recorded then.
-func RecordRefusal(ctx context.Context, st store.Store, in Input, hostID, bootEpoch string, refused *Refusal, with func(store.Run) []store.Write) (store.Run, error) {
+func RecordRefusal(ctx context.Context, st store.Store, in Input, hostID, bootEpoch string, refused *Refusal,
+	with func(store.Run) []store.Write) (store.Run, error) {
 	in.Secrets, in.Tokens = nil, nil
 	if in.Manifest == nil {
 		in.Manifest = &abi.Manifest{}
@@ -61,7 +62,8 @@ func RecordRefusal(ctx context.Context, st store.Store, in Input, hostID, bootEp
 	if err := r.acquire(ctx, with); err != nil {
 		return store.Run{}, err
 	}
-	r.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: refused.Code, message: abi.Cut(refused.Message, 500)})
+	r.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: refused.Code,
+		message: abi.Cut(refused.Message, 500)})
 	r.finish()
 	if lost := r.terminal.failure(); lost != nil {
 		return store.Run{}, fmt.Errorf("record refused start: %w", lost)
@@ -74,7 +76,8 @@ func RecordRefusal(ctx context.Context, st store.Store, in Input, hostID, bootEp
 func Faults(ctx context.Context, st store.Store, in Input) []*Refusal {
 	p := &Plan{Input: in, manifest: in.Manifest}
 	var out []*Refusal
-	for _, check := range []func(context.Context, store.Store) error{p.checkGrant, p.checkScope, p.checkBindings, p.checkSettings, p.checkSecrets} {
+	for _, check := range []func(context.Context,
+		store.Store) error{p.checkGrant, p.checkScope, p.checkBindings, p.checkSettings, p.checkSecrets} {
 		err := check(ctx, st)
 		if err == nil {
 			continue

@@ -99,7 +99,8 @@ func (x *rejections) join(o rejections) {
 // most returns the most frequent code.
 func (x *rejections) most() string {
 	codes := slices.Sorted(maps.Keys(x.codes))
-	return slices.MaxFunc(codes, func(a, b string) int { return cmp.Or(cmp.Compare(x.codes[a], x.codes[b]), cmp.Compare(b, a)) })
+	return slices.MaxFunc(codes,
+		func(a, b string) int { return cmp.Or(cmp.Compare(x.codes[a], x.codes[b]), cmp.Compare(b, a)) })
 }
 
 func countOf(n int64, word string) string {
@@ -215,7 +216,8 @@ func mismatch(spec abi.StreamSpec, m *abi.RecordMessage) *Rejection {
 	}
 	for _, v := range m.Members {
 		if p, ok := spec.Properties[string(v.Name)]; ok && !hasType(p.Types, v) {
-			return &Rejection{Code: rejectSchema, Field: string(v.Name), Expected: strings.Join(p.Types, " or "), Received: v.Kind.String()}
+			return &Rejection{Code: rejectSchema, Field: string(v.Name), Expected: strings.Join(p.Types, " or "),
+				Received: v.Kind.String()}
 		}
 	}
 	return nil

@@ -43,13 +43,15 @@ func (rp *report) closingGaps(end ending) {
 		rp.gaps.add(g)
 	}
 	if status := rp.states.commitStatus(end.status); status == CommitNone || status == CommitPartial {
-		rp.gaps.add(KnownGap{Kind: gapCheckpoint, Reason: status, Severity: "actionable", RecoveryHint: Hint{abi.RetryByRuntime, true}})
+		rp.gaps.add(KnownGap{Kind: gapCheckpoint, Reason: status, Severity: "actionable",
+			RecoveryHint: Hint{abi.RetryByRuntime, true}})
 	}
 }
 
 // connectorError returns the error of the connector's DONE, redacted, nil if it did not decide the end.
 func (rp *report) connectorError(end ending) *abi.DoneError {
-	if rp.outcome.proposal() == nil || rp.outcome.proposal().Error == nil || end.cause == nil || end.cause.violation != nil {
+	if rp.outcome.proposal() == nil || rp.outcome.proposal().Error == nil || end.cause == nil ||
+		end.cause.violation != nil {
 		return nil
 	}
 	e := *rp.outcome.proposal().Error
@@ -75,9 +77,9 @@ func (rp *report) result(end ending, now time.Time) *Result {
 		ConnectorDigest: rp.plan.Connector.Digest, Status: end.status,
 		RecordsEmitted: max(rp.proto.Records(), n.attempted), // a replay that ended early has not seen all
 		RecordCounts:   countsOf(n.attempted, n.accepted, n.rejected),
-		State:          rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(), ConnectorError: rp.connectorError(end),
-		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now), Memory: rp.control.memorySoFar(),
-		HostBound: rp.loop.boundBy(),
+		State:          rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(),
+		ConnectorError: rp.connectorError(end), TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode,
+		Usage: rp.usage(now), Memory: rp.control.memorySoFar(), HostBound: rp.loop.boundBy(),
 	}
 	if out.KnownGaps == nil {
 		out.KnownGaps = []KnownGap{}
@@ -176,11 +178,13 @@ func (rp *report) nodeEnd(end ending, out *Result, now time.Time) store.Event {
 		for _, s := range out.CollectionFacts.Streams {
 			streams[s.Stream] = map[string]any{"records": s.Collected, "checkpoint": s.Checkpoint}
 		}
-		return rp.journal.nodeEvent("node.completed", abi.Succeeded, data{"outputs": map[string]any{"streams": streams, "outcome": out.Outcome}, "durationMs": duration})
+		return rp.journal.nodeEvent("node.completed", abi.Succeeded,
+			data{"outputs": map[string]any{"streams": streams, "outcome": out.Outcome}, "durationMs": duration})
 	case end.event == "run.cancelled":
 		return rp.journal.nodeEvent("node.cancelled", abi.Cancelled, data{"reason": end.reason()})
 	}
-	return rp.journal.nodeEvent("node.failed", end.status, data{"error": rp.openwopError(end), "attempts": rp.loop.row().Attempt})
+	return rp.journal.nodeEvent("node.failed", end.status,
+		data{"error": rp.openwopError(end), "attempts": rp.loop.row().Attempt})
 }
 
 func (rp *report) openwopError(end ending) map[string]any {
@@ -303,7 +307,8 @@ func (rp *report) causeData(d data, end ending, out *Result) {
 func (rp *report) facts() *Facts {
 	f := &Facts{ReferenceOnly: true, SchemaVersion: 1, Streams: []StreamFact{}}
 	for _, b := range rp.records.streams() {
-		s := StreamFact{Stream: b.stream, Collected: b.emitted, Rejected: int64(b.refused.count), PendingDetailGaps: rp.gaps.pending(b.stream), Checkpoint: rp.states.checkpointFact(b.stream)}
+		s := StreamFact{Stream: b.stream, Collected: b.emitted, Rejected: int64(b.refused.count),
+			PendingDetailGaps: rp.gaps.pending(b.stream), Checkpoint: rp.states.checkpointFact(b.stream)}
 		s.Considered, s.Covered = rp.gaps.covered(b.stream)
 		if g := rp.gaps.skipOf(b.stream); g != nil {
 			s.Skipped = &SkippedFact{Reason: g.Reason, RecoveryAction: g.RecoveryHint.Action, Continuation: g.Continuation}

@@ -60,8 +60,10 @@ func countsOf(attempted, accepted, rejected int64) RecordCounts {
 
 // in adds the counts to the data of an event.
 func (n RecordCounts) in(d data) {
-	d["records_attempted"], d["records_accepted"], d["records_flushed"] = n.RecordsAttempted, n.RecordsAccepted, n.RecordsFlushed
-	d["records_permanently_rejected"], d["records_unresolved_retryable"] = n.RecordsPermanentlyRejected, n.RecordsUnresolvedRetryable
+	d["records_attempted"], d["records_accepted"], d["records_flushed"] = n.RecordsAttempted,
+		n.RecordsAccepted, n.RecordsFlushed
+	d["records_permanently_rejected"], d["records_unresolved_retryable"] = n.RecordsPermanentlyRejected,
+		n.RecordsUnresolvedRetryable
 }
 
 // A Failure describes what ended a failed run.

@@ -126,7 +126,8 @@ func (qs *questions) reduceField(kind, name string, spec strictjson.Value) schem
 // approvalSchema has the decisions that the connector offers beyond accept and reject, and a field for the text
 // if the owner may edit it. The rest of the connector's schema is ignored.
 func approvalSchema(raw json.RawMessage) *reducedSchema {
-	out := &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{"comment": {Type: "string"}}}
+	out := &reducedSchema{Type: "object", Required: []string{"action"},
+		Properties: map[string]schemaField{"comment": {Type: "string"}}}
 	schema, _ := strictjson.Parse(raw, strictjson.ParseOptions{})
 	props, _ := schema.Member("properties")
 	spec, _ := props.Member("action")
@@ -163,9 +164,11 @@ func (qs *questions) defaultSchema(kind string) *reducedSchema {
 		return &reducedSchema{Type: "object", Required: []string{"username", "password"},
 			Properties: map[string]schemaField{"username": field("username", false), "password": field("password", true)}}
 	case abi.KindOTP:
-		return &reducedSchema{Type: "object", Required: []string{"code"}, Properties: map[string]schemaField{"code": field("code", true)}}
+		return &reducedSchema{Type: "object", Required: []string{"code"},
+			Properties: map[string]schemaField{"code": field("code", true)}}
 	case abi.KindClarification:
-		return &reducedSchema{Type: "object", Required: []string{"answer"}, Properties: map[string]schemaField{"answer": field("answer", false)}}
+		return &reducedSchema{Type: "object", Required: []string{"answer"},
+			Properties: map[string]schemaField{"answer": field("answer", false)}}
 	}
 	return nil
 }

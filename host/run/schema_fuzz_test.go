@@ -14,8 +14,10 @@ import (
 // so many fields, each with a plain name and bounded text; what is required is
 // among them, and a name that looks like a secret's is one.
 func FuzzAnswerSchema(f *testing.F) {
-	f.Add("credentials", []byte(`{"properties":{"user":{"type":"string","title":"User"},"Pass word":{"format":"password"}},"required":["user","Pass word"]}`))
-	f.Add("otp", []byte(`{"properties":{"code":{},"n":{"type":"integer","enum":["1","2"]}},"required":["code","code","x"]}`))
+	f.Add("credentials", []byte(
+		`{"properties":{"user":{"type":"string","title":"User"},"Pass word":{"format":"password"}},"required":["user","Pass word"]}`))
+	f.Add("otp", []byte(
+		`{"properties":{"code":{},"n":{"type":"integer","enum":["1","2"]}},"required":["code","code","x"]}`))
 	f.Add("clarification", []byte(`{"properties":{"":{"writeOnly":true},"field_1":{"enum":["\u202e"]}}}`))
 	f.Add("approval", []byte(`7`))
 	f.Fuzz(func(t *testing.T, kind string, raw []byte) {

@@ -84,7 +84,8 @@ func (se *secrets) seal(field, value string, to []abi.Destination) string {
 func (se *secrets) sealedUses() {
 	each(se.bindings, func(b binding.Keeper) {
 		b.Uses(func(field, origin, placement string) {
-			e := se.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
+			e := se.journal.event("run.sealed_value_used", "succeeded",
+				data{"field": field, "origin": origin, "placement": placement})
 			se.commits.record(e)
 		})
 	})
@@ -163,10 +164,12 @@ func (p *Plan) checkToken(f abi.SecretField) error {
 		return nil
 	}
 	if key := f.OAuth.ClientSecret; key != "" && p.Secrets[key] == "" {
-		return refuse("secret_missing", "secret %s is required to obtain %s; store it with sluice secret set %s %s, or give it with --secret %s=@FILE",
+		return refuse("secret_missing",
+			"secret %s is required to obtain %s; store it with sluice secret set %s %s, or give it with --secret %s=@FILE",
 			key, f.Name, p.Connection.ID, key, key).with("secret", key)
 	}
-	return refuse("secret_missing", "secret %s is not authorized; do that with %s", f.Name, AuthorizeCommand(p.manifest, string(p.Connection.ID), f.Name)).
+	return refuse("secret_missing", "secret %s is not authorized; do that with %s", f.Name,
+		AuthorizeCommand(p.manifest, string(p.Connection.ID), f.Name)).
 		with("secret", f.Name)
 }
 

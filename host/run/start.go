@@ -175,7 +175,8 @@ func (r *run) commitStart() {
 	if r.rec.Attempt > 1 {
 		events = append(events, r.journal.nodeEvent("node.retried", "started", r.attemptData()))
 	}
-	events = append(events, r.journal.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}))
+	events = append(events, r.journal.nodeEvent("node.started", "started",
+		data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}))
 	r.commits.submit(&store.Commit{Run: new(r.rec), Events: events}, nil)
 	r.journal.beginNode(p.manifest.Name(), r.rec.Attempt-1)
 	r.barrier()

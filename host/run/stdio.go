@@ -305,7 +305,8 @@ func (cl *calls) answer(id string, errno abi.Errno, text []byte) {
 		line = append(line, text...)
 	} else {
 		line = strictjson.AppendQuote(append(line, `,"error":{"errno":`...), errno.String())
-		if v, err := strictjson.Parse(text, strictjson.ParseOptions{}); err == nil && v.Is(strictjson.KindObject) && v.Len() > 0 {
+		if v, err := strictjson.Parse(text, strictjson.ParseOptions{}); err == nil &&
+			v.Is(strictjson.KindObject) && v.Len() > 0 {
 			line = append(append(line, ','), bytes.TrimLeft(text, " {")...) // ends the object
 		} else {
 			line = append(line, '}')

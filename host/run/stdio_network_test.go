@@ -31,7 +31,8 @@ func (s *server) handle(_ context.Context, call abi.Call, payload []byte) ([]byt
 		}
 		s.next++
 		s.open[s.next], s.at = true, 0
-		return []byte(`{"handle":` + string('0'+rune(s.next)) + `,"status":200,"headers":[["a","b\"c"]],"url":"https://example.org/","redirects":0}`), abi.OK
+		return []byte(`{"handle":` + string('0'+rune(s.next)) +
+			`,"status":200,"headers":[["a","b\"c"]],"url":"https://example.org/","redirects":0}`), abi.OK
 	case abi.CallRead:
 		handle, most, err := abi.ParseRead(payload)
 		if err != nil || !s.open[handle] {
@@ -86,8 +87,9 @@ func parsed(t *testing.T, members []byte) (l responseLine) {
 // stay texts, and no line is long.
 func TestBodyByLines(t *testing.T) {
 	for name, body := range map[string]string{
-		"empty": "", "short": "hello", "text": strings.Repeat("größe €😀\n", 40_000), "bytes": strings.Repeat("\xff\x00a", 100_000),
-		"cut character at the end": strings.Repeat("a", pieceBytes) + "\xe2\x82", "a piece exactly": strings.Repeat("x", pieceBytes),
+		"empty": "", "short": "hello", "text": strings.Repeat("größe €😀\n", 40_000),
+		"bytes": strings.Repeat("\xff\x00a", 100_000), "cut character at the end": strings.Repeat("a", pieceBytes) +
+			"\xe2\x82", "a piece exactly": strings.Repeat("x", pieceBytes),
 		"text, then bytes": strings.Repeat("ä", pieceBytes) + "\xff",
 	} {
 		for _, piece := range []int{1 << 20, 4097, 7} {
@@ -129,7 +131,8 @@ func TestBrokenBodyByLines(t *testing.T) {
 		if l := parsed(t, line); errno != abi.OK || l.Status != 200 || len(l.Body) != at || !l.More {
 			t.Errorf("at %d: %v %d bytes, more %v", at, errno, len(l.Body), l.More)
 		}
-		if text, errno := x.more(t.Context(), s.handle, nil); errno != abi.ETIMEOUT || !strings.Contains(string(text), "slow") {
+		if text, errno := x.more(t.Context(), s.handle, nil); errno != abi.ETIMEOUT ||
+			!strings.Contains(string(text), "slow") {
 			t.Errorf("at %d: %v %s", at, errno, text)
 		}
 		if _, errno := x.make(t.Context(), s.handle, []byte("denied")); errno != abi.EDENIED || len(s.open) > 0 {

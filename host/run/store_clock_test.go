@@ -22,7 +22,8 @@ const by = 10 * time.Minute
 
 func (*ahead) Now() time.Time { return time.Now().Add(by) }
 
-func (a *ahead) Acquire(ctx context.Context, r store.Run, host, boot string, ttl time.Duration, with ...store.Write) (store.Lease, error) {
+func (a *ahead) Acquire(ctx context.Context, r store.Run, host, boot string, ttl time.Duration,
+	with ...store.Write) (store.Lease, error) {
 	a.times["start"] = r.StartedAt
 	if r.ID < run.NewRunID(time.Now().Add(by-time.Minute)) {
 		a.times["id"] = time.Now() // it says so
@@ -49,7 +50,8 @@ func TestStoreClock(t *testing.T) {
 	}
 	log := &ahead{&memory{}, map[string]time.Time{}}
 	plan, err := run.Prepare(t.Context(), log, run.Input{
-		Connector: store.Connector{ID: "late", Name: "late"}, Connection: store.Connection{ID: "late", Enabled: true}, Manifest: m,
+		Connector: store.Connector{ID: "late", Name: "late"}, Connection: store.Connection{ID: "late", Enabled: true},
+		Manifest:  m,
 		Transport: "abi", Trigger: "manual", Kinds: kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
 	})
 	if err != nil {

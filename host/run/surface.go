@@ -51,7 +51,8 @@ func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
 	case b != nil:
 		a = b.Surface()
 	}
-	return []abi.Attachment{bs.shown(a, abi.Attachment{})}, Page{abi.Cut(abi.Clean(at.Title), 200), abi.Cut(abi.Clean(at.Host), 255)}
+	return []abi.Attachment{bs.shown(a, abi.Attachment{})},
+		Page{abi.Cut(abi.Clean(at.Title), 200), abi.Cut(abi.Clean(at.Host), 255)}
 }
 
 // shown returns a surface as an item shows it, with the role and label of the item.
@@ -74,7 +75,8 @@ func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
 	}
 	bs.surfaceGone, p.OK = true, false
 	p.Detail = abi.Cut(redact.URLs(abi.Clean(p.Detail)), 200)
-	d := data{"surface_id": surfaceID, "browser_surface_probe": map[string]any{"ok": false, "code": p.Code, "detail": p.Detail}}
+	d := data{"surface_id": surfaceID,
+		"browser_surface_probe": map[string]any{"ok": false, "code": p.Code, "detail": p.Detail}}
 	gone := abi.Attachment{Status: unavailable, Reason: p.Code}
 	q := bs.questions.needsSurface()
 	if q == nil || bs.outcome.workerExit() != nil || bs.outcome.over() {
@@ -84,7 +86,8 @@ func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
 	}
 	d["interaction_id"], d["kind"] = q.id, q.message.Kind
 	a := answerOf(q, abi.AnswerCancelled, byHost)
-	a.reason, a.leadEvents = "browser_surface_lost", q.mark([]store.Event{bs.journal.event("run.browser_surface_lost", surfaceFailed, d)})
+	a.reason, a.leadEvents = "browser_surface_lost",
+		q.mark([]store.Event{bs.journal.event("run.browser_surface_lost", surfaceFailed, d)})
 	bs.questions.closeQuestion(a)
 	bs.surfaceChanged(gone)
 }

@@ -99,7 +99,8 @@ const gapsAtOnce = 200
 
 // final builds the terminal commit and the result.
 func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
-	c := &store.Commit{End: true, Events: slices.Concat(lead, te.assistances.closeAssistances(end.status, end.reason(), end.timedOut()))}
+	c := &store.Commit{End: true,
+		Events: slices.Concat(lead, te.assistances.closeAssistances(end.status, end.reason(), end.timedOut()))}
 	c.Events = append(c.Events, te.outcome.unrecordedCancel()...)
 	for _, s := range eligible {
 		c.Advance = append(c.Advance, te.states.state(s))
@@ -140,9 +141,9 @@ func (te *terminal) refusedCommit(lead []store.Event, stream string, err error) 
 		staged, committed := te.states.counts()
 		c.message = abi.Cut("The state of "+stream+" could not be committed: "+c.message, 500)
 		lead = append(lead, te.journal.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
-			"cursor": te.journal.shownCursor(te.states.cursor(stream)), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(te.plan.grant)),
-			"error_message": redact.Gap(err.Error(), 200), "state_streams_staged": staged,
-			"state_streams_committed": committed,
+			"cursor": te.journal.shownCursor(te.states.cursor(stream)), "checkpoint_mode": checkpointMode,
+			"grant_id": nullable(string(te.plan.grant)), "error_message": redact.Gap(err.Error(), 200),
+			"state_streams_staged": staged, "state_streams_committed": committed,
 		}))
 	}
 	end := ending{status: abi.Failed, cause: c, event: "run.failed"}
@@ -167,7 +168,8 @@ func refusedStream(err error, eligible []string) string {
 
 // mayNotWrite reports whether the run may write nothing more.
 func mayNotWrite(err error) bool {
-	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) || errors.Is(err, errAbandoned)
+	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) ||
+		errors.Is(err, errAbandoned)
 }
 
 // unwritten returns the result of a run whose terminal event is not durable, which is never a success. The next
@@ -212,7 +214,8 @@ func persist(ctx context.Context, s store.Leases, c *store.Commit) (ack store.Ac
 		}
 		var state *store.StateError
 		var sink *store.SinkError
-		if err == nil || mayNotWrite(err) || errors.As(err, &state) || errors.As(err, &sink) || errors.Is(err, store.ErrReadOnly) {
+		if err == nil || mayNotWrite(err) || errors.As(err, &state) || errors.As(err, &sink) ||
+			errors.Is(err, store.ErrReadOnly) {
 			return ack, err
 		}
 		select {
@@ -239,9 +242,11 @@ func (te *terminal) breach(c *cause) {
 	var d data
 	switch {
 	case c.reason == "memory_limit_exceeded":
-		d = data{"kind": "wasm-memory", "limit": te.memoryWall(), "observed": int64(te.outcome.workerExit().Usage.PeakMemoryBytes)}
+		d = data{"kind": "wasm-memory", "limit": te.memoryWall(),
+			"observed": int64(te.outcome.workerExit().Usage.PeakMemoryBytes)}
 	case c.deadline == "compute":
-		d = data{"kind": "wasm-execution-time", "limit": te.plan.Budgets.Compute.Milliseconds(), "observed": te.clocks.computeTime().Milliseconds()}
+		d = data{"kind": "wasm-execution-time", "limit": te.plan.Budgets.Compute.Milliseconds(),
+			"observed": te.clocks.computeTime().Milliseconds()}
 	default:
 		return
 	}

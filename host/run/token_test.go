@@ -36,9 +36,11 @@ func TestSealSessions(t *testing.T) {
 		k = &keeper{}
 		c := store.Connection{}
 		for _, origin := range named {
-			c.Approved.Destinations = map[string][]abi.Destination{"password": append(c.Approved.Destinations["password"], abi.Destination{Origin: origin})}
+			c.Approved.Destinations = map[string][]abi.Destination{"password": append(c.Approved.Destinations["password"],
+				abi.Destination{Origin: origin})}
 		}
-		r := &secrets{parts: &parts{plan: &Plan{manifest: &abi.Manifest{Sluice: &abi.SluiceBlock{SessionTokens: tokens}}}, canary: &redact.Canary{}}}
+		r := &secrets{parts: &parts{plan: &Plan{manifest: &abi.Manifest{Sluice: &abi.SluiceBlock{SessionTokens: tokens}}},
+			canary: &redact.Canary{}}}
 		r.plan.Connection = c
 		r.bindings = &bindings{parts: r.parts, all: []binding.Binding{k}}
 		r.deps.Handles = bytes.NewReader(bytes.Repeat([]byte("seed"), 4))

@@ -60,7 +60,8 @@ func (c *cache) onlyOurs() error {
 	}
 	for _, e := range list {
 		if !isOurs(e.Name()) {
-			return fmt.Errorf("%s: %w: %.60q is in it; SLUICE_CACHE takes an empty or a new directory", c.dir, ErrNoCache, e.Name())
+			return fmt.Errorf("%s: %w: %.60q is in it; SLUICE_CACHE takes an empty or a new directory", c.dir,
+				ErrNoCache, e.Name())
 		}
 	}
 	return nil

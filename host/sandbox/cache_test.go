@@ -205,7 +205,8 @@ func TestBadEntriesAreMadeAnew(t *testing.T) {
 				}
 				n, audits := w.count()
 				noticed := name != "no entry.json" || when == "before the process"
-				if noticed && name != "a file beside it" && (n != 2 || len(audits) != 1 || !strings.HasPrefix(audits[0], "cache_entry_bad: ")) {
+				if noticed && name != "a file beside it" &&
+					(n != 2 || len(audits) != 1 || !strings.HasPrefix(audits[0], "cache_entry_bad: ")) {
 					t.Errorf("compiled %d times, audits %q", n, audits)
 				}
 			})
@@ -216,9 +217,12 @@ func TestBadEntriesAreMadeAnew(t *testing.T) {
 func TestLooseCacheIsDropped(t *testing.T) {
 	wasm := raw().bytes()
 	for name, loosen := range map[string]func(code string) error{
-		"mode of the code":      func(code string) error { return os.Chmod(code, 0o666) },
-		"mode of a directory":   func(code string) error { return os.Chmod(filepath.Dir(code), 0o777) },
-		"a link":                func(code string) error { return os.Symlink("/etc", filepath.Join(filepath.Dir(code), "link")) },
+		"mode of the code":    func(code string) error { return os.Chmod(code, 0o666) },
+		"mode of a directory": func(code string) error { return os.Chmod(filepath.Dir(code), 0o777) },
+		"a link": func(code string) error {
+			return os.Symlink("/etc",
+				filepath.Join(filepath.Dir(code), "link"))
+		},
 		"another owner's entry": func(code string) error { return os.Chown(code, 12345, -1) },
 	} {
 		t.Run(name, func(t *testing.T) {

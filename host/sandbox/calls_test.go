@@ -34,7 +34,8 @@ func TestBadPointersAreFaults(t *testing.T) {
 			[]string{fault(abi.CallProgress, abi.FaultTooBig, 2<<20)}},
 		{"a frame over its limit", join(i32(40), []byte{opGrow, 0, opDrop}, calling(rawEmit, 0, 2<<20)),
 			[]string{fault(abi.CallEmit, abi.FaultTooBig, 2<<20)}},
-		{"a request over its limit stays inside", join(i32(40), []byte{opGrow, 0, opDrop}, calling(rawBrowser, 0, 2<<20)), nil},
+		{"a request over its limit stays inside", join(i32(40), []byte{opGrow, 0, opDrop}, calling(rawBrowser, 0, 2<<20)),
+			nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,7 +81,8 @@ func TestHandlesAndErrors(t *testing.T) {
 	})
 	want := []string{
 		`15 "\a\x00\x00\x00\b\x00\x00\x00"`, `12 "8 \"eightbyt\""`, `16 "\a\x00\x00\x00"`, `12 "-12"`,
-		fmt.Sprintf("%d %q", abi.CallFault, abi.RequestFault{Call: abi.CallProgress, Kind: abi.FaultTooBig, Length: 2 << 20}.Append(nil)),
+		fmt.Sprintf("%d %q", abi.CallFault,
+			abi.RequestFault{Call: abi.CallProgress, Kind: abi.FaultTooBig, Length: 2 << 20}.Append(nil)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -203,12 +205,13 @@ func TestStdio(t *testing.T) {
 func TestStdioBytewise(t *testing.T) {
 	s := open(t)
 	var lines []string
-	transcript(t, doing(t, s, "bytes", func(spec *sandbox.Spec) { spec.Module.Transport = sandbox.TransportStdio }), func(c abi.Call, p string) (abi.Errno, string) {
-		if c == abi.CallStdout {
-			lines = append(lines, p)
-		}
-		return abi.OK, ""
-	})
+	transcript(t, doing(t, s, "bytes", func(spec *sandbox.Spec) { spec.Module.Transport = sandbox.TransportStdio }),
+		func(c abi.Call, p string) (abi.Errno, string) {
+			if c == abi.CallStdout {
+				lines = append(lines, p)
+			}
+			return abi.OK, ""
+		})
 	if want := []string{strings.Repeat("b", 1000) + "\n"}; !slices.Equal(lines, want) {
 		t.Errorf("%d writes arrived; want one of a whole line", len(lines))
 	}

@@ -33,7 +33,8 @@ func TestOnlyFile(t *testing.T) {
 			}
 			defer root.Close()
 			found, err := onlyFile(root)
-			if c.err == "" && (err != nil || found != sound) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			if c.err == "" && (err != nil || found != sound) ||
+				c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("%q, %v", found, err)
 			}
 		})
@@ -62,7 +63,8 @@ func TestGuard(t *testing.T) {
 	}
 	over, end := context.WithCancel(t.Context())
 	end()
-	if _, err := (contextReader{over, strings.NewReader("code")}).Read(make([]byte, 4)); !errors.Is(err, context.Canceled) {
+	if _, err := (contextReader{over, strings.NewReader("code")}).Read(make([]byte, 4)); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("acceptance goes on after its time: %v", err)
 	}
 }

@@ -78,7 +78,8 @@ func TestWorkersEnds(t *testing.T) {
 
 func TestWorkersThatNeverBecomeReady(t *testing.T) {
 	s, spec := openEvil(t)
-	for _, name := range []string{"garbage before ready", "a call before ready", "exit before ready", "death before ready"} {
+	for _, name := range []string{"garbage before ready", "a call before ready", "exit before ready",
+		"death before ready"} {
 		t.Run(name, func(t *testing.T) {
 			spec.Name = name
 			_, err := s.Start(t.Context(), spec)

@@ -120,7 +120,8 @@ func TestNothingIsFaked(t *testing.T) {
 
 func TestRefusalsReachWASI(t *testing.T) {
 	s := open(t)
-	refusals := []abi.Errno{abi.EDENIED, abi.ENOENT, abi.ETOOBIG, abi.ENOSPC, abi.ECANCELED, abi.EINVAL, abi.ENOTSUP, abi.EBUSY}
+	refusals := []abi.Errno{abi.EDENIED, abi.ENOENT, abi.ETOOBIG, abi.ENOSPC, abi.ECANCELED, abi.EINVAL,
+		abi.ENOTSUP, abi.EBUSY}
 	task := "files " + strings.Repeat(",", len(refusals)-1)
 	g := doing(t, s, task, func(spec *sandbox.Spec) { spec.Mounts = []abi.Mount{{ID: 1, Path: "/data"}} })
 	var asked int

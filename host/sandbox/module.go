@@ -105,8 +105,9 @@ const (
 
 // sectionRank is the required order of sections; custom ones may be anywhere.
 var sectionRank = [sectionTag + 1]int{
-	sectionType: 1, sectionImport: 2, sectionFunction: 3, sectionTable: 4, sectionMemory: 5, sectionTag: 6, sectionGlobal: 7,
-	sectionExport: 8, sectionStart: 9, sectionElement: 10, sectionDataCount: 11, sectionCode: 12, sectionData: 13,
+	sectionType: 1, sectionImport: 2, sectionFunction: 3, sectionTable: 4, sectionMemory: 5,
+	sectionTag: 6, sectionGlobal: 7, sectionExport: 8, sectionStart: 9, sectionElement: 10, sectionDataCount: 11,
+	sectionCode: 12, sectionData: 13,
 }
 
 var sectionNames = [sectionTag + 1]string{
@@ -168,7 +169,8 @@ func (w *moduleWalk) walk() {
 			return
 		}
 		if uint64(size) > uint64(w.left()) {
-			w.refuse(fault(RuleSectionSize, at, "the %s section declares %d bytes and %d remain", sectionNames[id], size, w.left()))
+			w.refuse(fault(RuleSectionSize, at, "the %s section declares %d bytes and %d remain",
+				sectionNames[id], size, w.left()))
 			return
 		}
 		if id != sectionCustom {
@@ -178,7 +180,8 @@ func (w *moduleWalk) walk() {
 		w.end = w.pos + int(size)
 		w.section(id, at)
 		if w.err == nil && w.pos != w.end {
-			w.refuse(fault(RuleSectionSize, w.pos, "%d bytes follow the last entry of the %s section", w.left(), sectionNames[id]))
+			w.refuse(fault(RuleSectionSize, w.pos, "%d bytes follow the last entry of the %s section",
+				w.left(), sectionNames[id]))
 		}
 		w.end = limit
 	}

@@ -10,8 +10,9 @@ import (
 )
 
 var (
-	networked = sandbox.Module{Imports: []sandbox.Import{{Module: "sluice_v1", Name: "emit"}, {Module: "sluice_v1_network", Name: "request"}}}
-	plain     = sandbox.Module{Imports: []sandbox.Import{{Module: "sluice_v1", Name: "emit"}}}
+	networked = sandbox.Module{Imports: []sandbox.Import{{Module: "sluice_v1", Name: "emit"},
+		{Module: "sluice_v1_network", Name: "request"}}}
+	plain = sandbox.Module{Imports: []sandbox.Import{{Module: "sluice_v1", Name: "emit"}}}
 )
 
 // A binding's module needs the binding in the manifest.
@@ -46,7 +47,8 @@ func TestWarnings(t *testing.T) {
 			[]string{sandbox.WarnNetworkNotImported, sandbox.WarnBrowserNotImported}},
 		{"optional and not imported", plain, map[string]bool{"network": false, "browser": false},
 			[]string{sandbox.WarnOptionalUnused, sandbox.WarnOptionalUnused}},
-		{"by lines", sandbox.Module{Transport: sandbox.TransportStdio}, map[string]bool{"network": true, "browser": true}, []string{sandbox.WarnBrowserNotImported}},
+		{"by lines", sandbox.Module{Transport: sandbox.TransportStdio}, map[string]bool{"network": true, "browser": true},
+			[]string{sandbox.WarnBrowserNotImported}},
 		{"without a module of its own", plain, map[string]bool{"filesystem": true, "interactive": true}, nil},
 	}
 	for _, tt := range tests {

@@ -41,7 +41,8 @@ func (c *codeWalk) walk(p int) *ModuleError {
 		case immBlock:
 			if depth++; depth > c.deepest {
 				if c.deepest = depth; uint64(depth) > uint64(c.lim.Nesting) {
-					return overLimit(RuleBlockNesting, at, "a function", uint64(depth), uint64(c.lim.Nesting), "blocks inside of each other")
+					return overLimit(RuleBlockNesting, at, "a function", uint64(depth), uint64(c.lim.Nesting),
+						"blocks inside of each other")
 				}
 			}
 		case immMisc:

@@ -14,7 +14,8 @@ import (
 func (w *moduleWalk) customSection(at int) {
 	w.m.CustomBytes += int64(w.left())
 	if w.m.CustomBytes > w.lim.CustomBytes {
-		w.refuse(overLimit(RuleCustomSections, at, "the module", uint64(w.m.CustomBytes), uint64(w.lim.CustomBytes), "bytes of custom sections"))
+		w.refuse(overLimit(RuleCustomSections, at, "the module", uint64(w.m.CustomBytes), uint64(w.lim.CustomBytes),
+			"bytes of custom sections"))
 		return
 	}
 	name := w.name()

@@ -77,7 +77,8 @@ var escapeWords = []struct {
 	words []string
 }{
 	{escapeNetwork, []string{"sock", "net", "http", "dns", "tcp", "udp", "dial", "connect", "listen", "fetch"}},
-	{escapeHostProcess, []string{"proc", "exec", "spawn", "fork", "system", "kill", "thread", "dlopen", "syscall", "raise"}},
+	{escapeHostProcess, []string{"proc", "exec", "spawn", "fork", "system", "kill", "thread", "dlopen",
+		"syscall", "raise"}},
 	{escapeHostEnv, []string{"environ", "getenv", "env_", "args"}},
 	{escapeHostFS, []string{"path", "file", "open", "read", "write", "fd_", "dir", "fs"}},
 }
@@ -190,7 +191,8 @@ func remedy(rule string) string {
 	case RuleComponent:
 		return "build a core module for wasip1, not a component"
 	case RuleFeature, RuleValueType, RuleMemory64, RuleMemoryShared, RuleOpcode, RuleImmediate, RuleBlockType,
-		RuleImportKind, RuleExportKind, RuleTableType, RuleTableLimits, RuleGlobalType, RuleElementKind, RuleDataKind, RuleMemoryLimits:
+		RuleImportKind, RuleExportKind, RuleTableType, RuleTableLimits, RuleGlobalType, RuleElementKind,
+		RuleDataKind, RuleMemoryLimits:
 		return "build for WebAssembly 2.0 without threads, tail calls, exceptions, multiple or 64-bit memories"
 	case RuleCustomSections:
 		return "strip debug information"

@@ -102,7 +102,8 @@ func CheckBindings(m Module, declared []string) error {
 	for _, b := range abi.BindingModules {
 		if m.Uses(b.Module) && !slices.Contains(declared, b.Binding) {
 			i := slices.IndexFunc(m.Imports, func(i Import) bool { return i.Module == b.Module })
-			e := fault(RuleImportBinding, 0, "import %s needs the binding %q, which the manifest does not declare", m.Imports[i], b.Binding)
+			e := fault(RuleImportBinding, 0, "import %s needs the binding %q, which the manifest does not declare",
+				m.Imports[i], b.Binding)
 			e.Import = m.Imports[i].String()
 			return e
 		}
@@ -130,14 +131,18 @@ func Warnings(m Module, bindings map[string]bool) []Warning {
 	var warnings []Warning
 	for _, b := range abi.BindingModules {
 		required, declared := bindings[b.Binding]
-		if !declared || m.Uses(b.Module) || b.Binding == abi.BindingNetwork && m.Transport == TransportStdio { // which has lines for it
+		// which has lines for it
+		if !declared || m.Uses(b.Module) || b.Binding == abi.BindingNetwork && m.Transport == TransportStdio {
 			continue
 		}
 		w := Warning{Code: WarnOptionalUnused, Binding: b.Binding}
-		w.Detail = fmt.Sprintf("the manifest lists the binding %q as optional and the module imports no function of %s", b.Binding, b.Module)
+		w.Detail = fmt.Sprintf("the manifest lists the binding %q as optional and the module imports no function of %s",
+			b.Binding, b.Module)
 		if required {
 			w.Code = b.Binding + "_not_imported"
-			w.Detail = fmt.Sprintf("the manifest requires the binding %q and the module imports no function of %s, so it cannot use it", b.Binding, b.Module)
+			w.Detail = fmt.Sprintf(
+				"the manifest requires the binding %q and the module imports no function of %s, so it cannot use it",
+				b.Binding, b.Module)
 		}
 		warnings = append(warnings, w)
 	}

@@ -32,7 +32,8 @@ func (w *moduleWalk) memorySection() {
 			w.m.MemoryMax = w.u32()
 		}
 		if w.err == nil && (w.m.MemoryMax > maxPages || w.m.MemoryMin > w.m.MemoryMax) {
-			w.refuse(fault(RuleMemoryLimits, at, "the memory has %d to %d pages; at most %d exist", w.m.MemoryMin, w.m.MemoryMax, maxPages))
+			w.refuse(fault(RuleMemoryLimits, at, "the memory has %d to %d pages; at most %d exist", w.m.MemoryMin,
+				w.m.MemoryMax, maxPages))
 		}
 	}
 	w.memories = n

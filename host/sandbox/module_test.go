@@ -155,13 +155,15 @@ func TestRefusedImportIsAnEscapeAttempt(t *testing.T) {
 		{"env", "abort", "other"},
 	}
 	for _, tt := range tests {
-		_, err := sandbox.CheckModule(minimal().with(2, vec(imported(tt.module, tt.name, 0, 0))).bytes(), sandbox.ModuleLimits{})
+		_, err := sandbox.CheckModule(minimal().with(2, vec(imported(tt.module, tt.name, 0, 0))).bytes(),
+			sandbox.ModuleLimits{})
 		var refused *sandbox.ModuleError
 		if !errors.As(err, &refused) {
 			t.Errorf("%s.%s passed", tt.module, tt.name)
 			continue
 		}
-		if refused.Code() != sandbox.CodeEscapeAttempt || refused.Import != tt.module+"."+tt.name || refused.EscapeKind() != tt.kind {
+		if refused.Code() != sandbox.CodeEscapeAttempt || refused.Import != tt.module+"."+tt.name ||
+			refused.EscapeKind() != tt.kind {
 			t.Errorf("%s.%s: %s %s %s", tt.module, tt.name, refused.Code(), refused.Import, refused.EscapeKind())
 		}
 	}

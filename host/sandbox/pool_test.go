@@ -120,7 +120,8 @@ func TestClosedSandboxStartsNothing(t *testing.T) {
 
 func TestInterpreterAgrees(t *testing.T) {
 	s := open(t)
-	code := join(calling(rawProgress, 0, 3), calling(rawEmit, 1, 4), calling(rawBrowser, 2, 5), i32(6), []byte{opCall, rawExit})
+	code := join(calling(rawProgress, 0, 3), calling(rawEmit, 1, 4), calling(rawBrowser, 2, 5), i32(6),
+		[]byte{opCall, rawExit})
 	spec := prepared(t, s, raw(code...).bytes())
 	for _, spec.Interpreter = range []bool{false, true} {
 		g := started(t, s, spec)

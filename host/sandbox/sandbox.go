@@ -86,7 +86,8 @@ func (s *Sandbox) Probe(ctx context.Context, dataDir string) (jail.Report, error
 	s.broken.Store(false)
 	s.probed.Store(&report.Isolation)
 	if r := s.options.Require; r != "" && !report.Isolation.Meets(r) {
-		return report, &Failure{Code: CodeIsolationUnavailable, Detail: fmt.Sprintf("isolation is %s, %s is required", report.Isolation.Level, r)}
+		return report, &Failure{Code: CodeIsolationUnavailable,
+			Detail: fmt.Sprintf("isolation is %s, %s is required", report.Isolation.Level, r)}
 	}
 	return report, nil
 }

@@ -96,12 +96,14 @@ func TestSkeletonJoinsOnlyWhatItMay(t *testing.T) {
 		module *parts
 		joined bool
 	}{
-		"neighbours":            {minimal().with(11, vec(active(1, "a"), active(2, "b"))), true},
-		"a gap of zeros":        {minimal().with(11, vec(active(1, "a"), active(300, "b"))), true},
-		"far apart":             {minimal().with(11, vec(active(1, "a"), active(3000, "b"))), false},
-		"falling addresses":     {minimal().with(11, vec(active(2, "a"), active(1, "b"))), false},
-		"two rising groups":     {minimal().with(11, vec(active(50, "a"), active(51, "b"), active(1, "c"), active(2, "d"))), true},
-		"groups that mix":       {minimal().with(11, vec(active(1, "a"), active(20, "b"), active(10, "c"), active(30, "d"))), false},
+		"neighbours":        {minimal().with(11, vec(active(1, "a"), active(2, "b"))), true},
+		"a gap of zeros":    {minimal().with(11, vec(active(1, "a"), active(300, "b"))), true},
+		"far apart":         {minimal().with(11, vec(active(1, "a"), active(3000, "b"))), false},
+		"falling addresses": {minimal().with(11, vec(active(2, "a"), active(1, "b"))), false},
+		"two rising groups": {minimal().with(11, vec(active(50, "a"), active(51, "b"), active(1, "c"), active(2, "d"))),
+			true},
+		"groups that mix": {minimal().with(11, vec(active(1, "a"), active(20, "b"), active(10, "c"), active(30, "d"))),
+			false},
 		"overlapping":           {minimal().with(11, vec(active(1, "abc"), active(2, "b"))), false},
 		"an empty one":          {minimal().with(11, vec(active(1, "a"), active(2, ""))), false},
 		"a passive one":         {minimal().with(11, vec(active(1, "a"), passive)), false},

@@ -48,7 +48,8 @@ type Spec struct {
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
 	spec.MemoryBytes = cmp.Or(spec.MemoryBytes, defaultMemory)
 	if spec.MemoryBytes > maxMemory {
-		return nil, &Failure{Code: CodeWorkerFailed, Detail: fmt.Sprintf("guest.memory of %d bytes is over %d", spec.MemoryBytes, uint64(maxMemory))}
+		return nil, &Failure{Code: CodeWorkerFailed,
+			Detail: fmt.Sprintf("guest.memory of %d bytes is over %d", spec.MemoryBytes, uint64(maxMemory))}
 	}
 	if s.broken.Load() {
 		return nil, ErrIsolationBroken
@@ -122,7 +123,8 @@ func (s *Sandbox) runLimits(spec Spec, codeBytes int64) jail.Limits {
 }
 
 // prepareBlank turns a blank into a guest.
-func (s *Sandbox) prepareBlank(ctx context.Context, b *blank, spec Spec, limits jail.Limits, files []*os.File) (*Guest, error) {
+func (s *Sandbox) prepareBlank(ctx context.Context, b *blank, spec Spec, limits jail.Limits,
+	files []*os.File) (*Guest, error) {
 	ready, id, err := s.assign(ctx, b, abi.Load{
 		Task: abi.TaskRun, Interpreter: spec.Interpreter, Stdio: spec.Module.Transport == TransportStdio,
 		MemoryPages: uint32(spec.MemoryBytes / PageBytes), Limits: s.options.Limits,
@@ -133,7 +135,8 @@ func (s *Sandbox) prepareBlank(ctx context.Context, b *blank, spec Spec, limits 
 	}
 	isolation := jail.Isolation(ready.Isolation)
 	if s.options.Require != "" && !isolation.Meets(s.options.Require) {
-		return nil, &Failure{Code: CodeIsolationUnavailable, Detail: fmt.Sprintf("isolation is %s, %s is required", isolation.Level, s.options.Require)}
+		return nil, &Failure{Code: CodeIsolationUnavailable,
+			Detail: fmt.Sprintf("isolation is %s, %s is required", isolation.Level, s.options.Require)}
 	}
 	return &Guest{
 		process: b.process, channel: b.channel, limits: limits, isolation: isolation,
@@ -148,7 +151,8 @@ func (s *Sandbox) prepareBlank(ctx context.Context, b *blank, spec Spec, limits 
 
 // assign sends a task to a blank worker. It returns the worker's ready message and that message's ID, or why the worker
 // did not become ready.
-func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.Limits, files []*os.File) (abi.Ready, uint32, error) {
+func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.Limits,
+	files []*os.File) (abi.Ready, uint32, error) {
 	l.Directory = len(files) > 1
 	config, err := b.process.Config(limits)
 	if err != nil {

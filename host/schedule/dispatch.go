@@ -135,7 +135,8 @@ func (dp *dispatcher) recordWedged(id store.ConnectionID, d document) error {
 }
 
 // start starts the run of a tick and advances the schedule in the same commit.
-func (dp *dispatcher) start(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) (*openTick, error) {
+func (dp *dispatcher) start(id store.ConnectionID, d document, v verdict, now time.Time,
+	missed bool) (*openTick, error) {
 	at := d.Slot
 	if missed {
 		at = now.UTC()
@@ -146,7 +147,8 @@ func (dp *dispatcher) start(id store.ConnectionID, d document, v verdict, now ti
 	if err := dp.documents.advance(&after, now); err != nil {
 		return nil, err
 	}
-	start := Start{Connection: id, Trigger: "scheduled", Attempt: 1, CatchUp: missed, AutomationMode: v.conn.Policy.Automation()}
+	start := Start{Connection: id, Trigger: "scheduled", Attempt: 1, CatchUp: missed,
+		AutomationMode: v.conn.Policy.Automation()}
 	start.With = func(r store.Run) []store.Write {
 		after.startedAt(r)
 		after.Open = &openTick{RunID: r.ID, Attempt: 1, At: at, CatchUp: missed, Host: dp.hosts.Self()}

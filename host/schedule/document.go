@@ -36,12 +36,14 @@ const attempts = 16
 
 // change loads, edits and writes a schedule, and retries after a conflict. edit returns what to
 // write in the same commit; if it returns errUnchanged, nothing is written.
-func (ds *documents) change(ctx context.Context, id store.ConnectionID, edit func(*document) ([]store.Write, error)) (document, error) {
+func (ds *documents) change(ctx context.Context, id store.ConnectionID,
+	edit func(*document) ([]store.Write, error)) (document, error) {
 	return ds.edit(ctx, id, false, edit)
 }
 
 // edit is change, but creates the schedule if create is set.
-func (ds *documents) edit(ctx context.Context, id store.ConnectionID, create bool, edit func(*document) ([]store.Write, error)) (document, error) {
+func (ds *documents) edit(ctx context.Context, id store.ConnectionID, create bool,
+	edit func(*document) ([]store.Write, error)) (document, error) {
 	for try := 1; ; try++ {
 		doc, err := ds.load(ctx, id)
 		if err != nil && !errors.Is(err, errUnreadable) && !(create && errors.As(err, new(*host.Refusal))) {

@@ -19,7 +19,8 @@ const (
 
 // descriptors maps names that stand for expressions to whether they follow the wall clock.
 var descriptors = map[string]bool{
-	"@yearly": true, "@annually": true, "@monthly": true, "@weekly": true, "@daily": true, "@midnight": true, "@hourly": false,
+	"@yearly": true, "@annually": true, "@monthly": true, "@weekly": true, "@daily": true,
+	"@midnight": true, "@hourly": false,
 }
 
 const everyPrefix = "@every "
@@ -48,13 +49,15 @@ func Parse(text string) (Expression, error) {
 	if strings.HasPrefix(e.text, "@") {
 		wall, known := descriptors[e.text]
 		if !known {
-			return Expression{}, errors.New("there is no such schedule; there are @yearly, @monthly, @weekly, @daily, @hourly and @every")
+			return Expression{}, errors.New(
+				"there is no such schedule; there are @yearly, @monthly, @weekly, @daily, @hourly and @every")
 		}
 		e.fixed = wall
 	} else {
 		parts := strings.Fields(e.text)
 		if len(parts) != len(fields) {
-			return Expression{}, fmt.Errorf("it has %d fields, not five: minute, hour, day of month, month, day of week", len(parts))
+			return Expression{}, fmt.Errorf("it has %d fields, not five: minute, hour, day of month, month, day of week",
+				len(parts))
 		}
 		for i, f := range fields {
 			if err := f.check(parts[i]); err != nil {
@@ -156,7 +159,8 @@ var fields = [5]field{
 	{name: "minute", max: 59},
 	{name: "hour", max: 23},
 	{name: "day of month", min: 1, max: 31},
-	{name: "month", min: 1, max: 12, names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+	{name: "month", min: 1, max: 12,
+		names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
 	{name: "day of week", max: 6, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}, hint: "; Sunday is 0"},
 }
 

@@ -109,9 +109,11 @@ func TestNever(t *testing.T) {
 
 // TestZoneRefuses: a zone is a name, never a path or the host's own.
 func TestZoneRefuses(t *testing.T) {
-	for _, name := range []string{"Local", "../etc/passwd", "/etc/localtime", "Mars/Olympus", "Europe/Berlin\x00", strings.Repeat("a", 65), "Europe Berlin"} {
+	for _, name := range []string{"Local", "../etc/passwd", "/etc/localtime", "Mars/Olympus", "Europe/Berlin\x00",
+		strings.Repeat("a", 65), "Europe Berlin"} {
 		var e *host.Refusal
-		if _, err := schedule.LoadZone(name); !errors.As(err, &e) || e.Code != schedule.CodeInvalid || e.Details["field"] != "timezone" {
+		if _, err := schedule.LoadZone(name); !errors.As(err, &e) || e.Code != schedule.CodeInvalid ||
+			e.Details["field"] != "timezone" {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -120,7 +122,8 @@ func TestZoneRefuses(t *testing.T) {
 // FuzzParse: Nothing panics, nothing with a zone of its own is accepted, and
 // what is accepted goes forwards.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"TZ=", "CRON_TZ=UTC", "TZ=UTC * * * * *", "0-59/1000000000000 * * * *", "@every 1h", "@every -1h", "@every 1ns",
+	for _, s := range []string{"TZ=", "CRON_TZ=UTC", "TZ=UTC * * * * *", "0-59/1000000000000 * * * *", "@every 1h",
+		"@every -1h", "@every 1ns",
 		"0 0 30 2 *", "*/5 0-3 ? jan sun", ",,,, , , , ,", "@daily", "1-2-3 * * * *"} {
 		f.Add(s, int64(1700000000))
 	}

@@ -69,9 +69,11 @@ type started struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, docs: map[string]store.Document{}, top: map[string]string{}, index: map[store.RunID]int{}, byConn: map[store.ConnectionID][]int{}, events: map[store.RunID][]store.Event{}, leases: map[store.ConnectionID]store.Lease{},
-		wakes: map[store.RunID][]chan struct{}{}, conns: map[store.ConnectionID]schedule.Connection{conn: {ConnectorID: "https://example.test/mail"}},
-		play: func(schedule.Start) play { return play{lasts: time.Second} }}
+	return &world{t: t, docs: map[string]store.Document{}, top: map[string]string{}, index: map[store.RunID]int{},
+		byConn: map[store.ConnectionID][]int{}, events: map[store.RunID][]store.Event{},
+		leases: map[store.ConnectionID]store.Lease{}, wakes: map[store.RunID][]chan struct{}{},
+		conns: map[store.ConnectionID]schedule.Connection{conn: {ConnectorID: "https://example.test/mail"}},
+		play:  func(schedule.Start) play { return play{lasts: time.Second} }}
 }
 
 func (w *world) now() time.Time {
@@ -231,7 +233,8 @@ func (w *world) Documents(_ context.Context, q store.DocumentQuery) ([]store.Doc
 	var out []store.Document
 	for _, k := range slices.Sorted(maps.Keys(w.docs)) {
 		d := w.docs[k]
-		if d.Kind == q.Kind && strings.HasPrefix(d.ID, q.Prefix) && (q.After == "" || (d.ID > q.After) != q.Descending && d.ID != q.After) {
+		if d.Kind == q.Kind && strings.HasPrefix(d.ID, q.Prefix) &&
+			(q.After == "" || (d.ID > q.After) != q.Descending && d.ID != q.After) {
 			out = append(out, d)
 		}
 	}
@@ -304,7 +307,8 @@ func (w *world) Watch(id store.RunID) (<-chan struct{}, func()) {
 }
 
 func (w *world) event(id store.RunID, typ, status string) {
-	w.events[id] = append(w.events[id], store.Event{Type: typ, Status: status, RunID: id, Sequence: uint64(len(w.events[id])), OccurredAt: w.clock()})
+	w.events[id] = append(w.events[id],
+		store.Event{Type: typ, Status: status, RunID: id, Sequence: uint64(len(w.events[id])), OccurredAt: w.clock()})
 	for _, c := range w.wakes[id] {
 		select {
 		case c <- struct{}{}:
@@ -380,8 +384,10 @@ func (w *world) insert(r store.Run) {
 }
 
 func (w *world) row(q schedule.Start) store.Run {
-	return store.Run{ID: store.RunID(fmt.Sprintf("run_%09d", len(w.runs)+1)), TraceID: "trc_1", ConnectorID: "https://example.test/mail", ConnectionID: q.Connection,
-		Status: "active", StartedAt: w.clock(), TriggerKind: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: store.Request{CatchUp: q.CatchUp}}
+	return store.Run{ID: store.RunID(fmt.Sprintf("run_%09d", len(w.runs)+1)), TraceID: "trc_1",
+		ConnectorID: "https://example.test/mail", ConnectionID: q.Connection,
+		Status: "active", StartedAt: w.clock(), TriggerKind: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf,
+		Request: store.Request{CatchUp: q.CatchUp}}
 }
 
 func (w *world) asked(id store.RunID, p play) {
@@ -432,13 +438,15 @@ func (w *world) terminate(id store.RunID, result string) {
 	r := &w.runs[i]
 	at := w.clock()
 	r.Status, r.FinishedAt = status, &at
-	r.Result = json.RawMessage(`{"status":"` + status + `","records_emitted":7,"state":{"s":{"n":1}},"known_gaps":[],"checkpoint_summary":{"mode":"x"}` + result + `}`)
+	r.Result = json.RawMessage(`{"status":"` + status +
+		`","records_emitted":7,"state":{"s":{"n":1}},"known_gaps":[],"checkpoint_summary":{"mode":"x"}` + result + `}`)
 	delete(w.leases, r.ConnectionID)
 	w.event(id, "run.finished", status)
 }
 
 func failed(reason string) string {
-	return fmt.Sprintf(`,"terminal_reason":%q,"failure":{"reason":%q,"origin":"runtime","message":"It failed."}`, reason, reason)
+	return fmt.Sprintf(`,"terminal_reason":%q,"failure":{"reason":%q,"origin":"runtime","message":"It failed."}`, reason,
+		reason)
 }
 
 func (w *world) RecordRefused(_ context.Context, q schedule.Start, refused *schedule.Refused) (store.Run, error) {
@@ -449,7 +457,9 @@ func (w *world) RecordRefused(_ context.Context, q schedule.Start, refused *sche
 		return store.Run{}, err
 	}
 	w.insert(r)
-	w.terminate(r.ID, fmt.Sprintf(`,"terminal_reason":"launch_failed","failure":{"reason":"launch_failed","subtype":%q,"message":%q}`, refused.Code, refused.Message))
+	w.terminate(r.ID, fmt.Sprintf(
+		`,"terminal_reason":"launch_failed","failure":{"reason":"launch_failed","subtype":%q,"message":%q}`,
+		refused.Code, refused.Message))
 	return w.runs[len(w.runs)-1], nil
 }
 

@@ -132,10 +132,12 @@ func (fl *follower) retry(id store.ConnectionID, o openTick, failed store.Run) (
 	}
 }
 
-func (fl *follower) attempt(id store.ConnectionID, d document, o openTick, failed store.Run, mode string) (*openTick, error) {
+func (fl *follower) attempt(id store.ConnectionID, d document, o openTick, failed store.Run,
+	mode string) (*openTick, error) {
 	o.Attempt++
 	o.Read = 0
-	start := Start{Connection: id, Trigger: "retry", Attempt: o.Attempt, RetryOf: failed.ID, CatchUp: o.CatchUp, AutomationMode: mode}
+	start := Start{Connection: id, Trigger: "retry", Attempt: o.Attempt, RetryOf: failed.ID, CatchUp: o.CatchUp,
+		AutomationMode: mode}
 	start.With = func(r store.Run) []store.Write {
 		o.RunID = r.ID
 		d.startedAt(r)

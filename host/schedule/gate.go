@@ -88,7 +88,8 @@ func (gs *gates) backoff(v verdict, d document) (verdict, error) {
 	const applied = "scheduler_backoff_applied: "
 	failures := fmt.Sprintf("%d times in a row %s", d.Streak.Count, d.Streak.Class)
 	if state == Blocked {
-		return v.refuse(gateBackoff, applied+state, applied+"blocked after "+failures+"; resume the schedule, or run by hand"), nil
+		return v.refuse(gateBackoff, applied+state,
+			applied+"blocked after "+failures+"; resume the schedule, or run by hand"), nil
 	}
 	t, err := timetableOf(d.Definition)
 	if err != nil {
@@ -172,8 +173,8 @@ func (gs *gates) judgeWithin(id store.ConnectionID, d document, now time.Time) (
 // skip returns the record of a tick that a gate refused.
 func (v verdict) skip(id store.ConnectionID, now time.Time, catchUp bool) host.Tick {
 	return host.Tick{
-		Status: skipped, ConnectorID: string(v.conn.ConnectorID), ConnectionID: string(id), Source: sourceOf(v.conn.ConnectorID),
-		StartedAt: now, CompletedAt: now, RecordsEmitted: new(int64), TerminalReason: v.reason, Error: v.message,
-		TriggerKind: "scheduled", CatchUp: catchUp,
+		Status: skipped, ConnectorID: string(v.conn.ConnectorID), ConnectionID: string(id),
+		Source: sourceOf(v.conn.ConnectorID), StartedAt: now, CompletedAt: now, RecordsEmitted: new(int64),
+		TerminalReason: v.reason, Error: v.message, TriggerKind: "scheduled", CatchUp: catchUp,
 	}
 }

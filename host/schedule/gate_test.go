@@ -25,11 +25,16 @@ func TestGates(t *testing.T) {
 		reason string
 		times  int // in four due times
 	}{
-		{"1 consumed", schedule.Connection{Grant: &store.Grant{AccessMode: "single_use", Status: "consumed"}}, "single_use grant already consumed", "", 4},
-		{"2 revoked", schedule.Connection{Grant: &store.Grant{AccessMode: "continuous", Status: "revoked"}}, "grant_revoked grant no longer usable", "grant_revoked", 1},
-		{"2 expired", schedule.Connection{Grant: &store.Grant{AccessMode: "continuous", Status: "active", ExpiresAt: &soon}}, "grant_expired grant no longer usable", "grant_expired", 1},
-		{"2 before 5", schedule.Connection{Grant: &store.Grant{Status: "?"}, Policy: schedule.Policy{Unsafe: true}, NotReady: "secret_missing"}, "grant_invalid grant no longer usable", "grant_invalid", 1},
-		{"5 policy before 6", schedule.Connection{Policy: schedule.Policy{Unsafe: true}, NotReady: "secret_missing"}, "automation_policy_blocked: manual_only", "", 1},
+		{"1 consumed", schedule.Connection{Grant: &store.Grant{AccessMode: "single_use", Status: "consumed"}},
+			"single_use grant already consumed", "", 4},
+		{"2 revoked", schedule.Connection{Grant: &store.Grant{AccessMode: "continuous", Status: "revoked"}},
+			"grant_revoked grant no longer usable", "grant_revoked", 1},
+		{"2 expired", schedule.Connection{Grant: &store.Grant{AccessMode: "continuous", Status: "active", ExpiresAt: &soon}},
+			"grant_expired grant no longer usable", "grant_expired", 1},
+		{"2 before 5", schedule.Connection{Grant: &store.Grant{Status: "?"}, Policy: schedule.Policy{Unsafe: true},
+			NotReady: "secret_missing"}, "grant_invalid grant no longer usable", "grant_invalid", 1},
+		{"5 policy before 6", schedule.Connection{Policy: schedule.Policy{Unsafe: true}, NotReady: "secret_missing"},
+			"automation_policy_blocked: manual_only", "", 1},
 		{"6 readiness", schedule.Connection{NotReady: "secret_missing"}, "not_ready: secret_missing", "", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -44,7 +49,8 @@ func TestGates(t *testing.T) {
 				h := w.history(s)
 				equal(t, "records", len(h), c.times)
 				for _, k := range h {
-					equal(t, "record", fmt.Sprint(k.Status, k.Attempt, *k.RecordsEmitted, k.Error, "|", k.TerminalReason), fmt.Sprint("skipped", 0, 0, c.says, "|", c.reason))
+					equal(t, "record", fmt.Sprint(k.Status, k.Attempt, *k.RecordsEmitted, k.Error, "|", k.TerminalReason),
+						fmt.Sprint("skipped", 0, 0, c.says, "|", c.reason))
 				}
 				equal(t, "next", w.get(s).NextDueAt.Format(time.TimeOnly), "05:00:00")
 			})
@@ -59,7 +65,8 @@ func TestSilence(t *testing.T) {
 		s, stop := w.start()
 		defer stop()
 		w.put(s, host.ScheduleDefinition{Cron: hourly})
-		for _, code := range []string{"secret_missing", "secret_missing", "setting_missing", "secret_missing", "", "secret_missing"} {
+		for _, code := range []string{"secret_missing", "secret_missing", "setting_missing", "secret_missing",
+			"", "secret_missing"} {
 			w.connection(func(n *schedule.Connection) { n.NotReady = code })
 			pass(time.Hour)
 		}
@@ -82,7 +89,8 @@ func TestGrantEnds(t *testing.T) {
 		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(4*time.Hour + time.Minute)
 		equal(t, "history", w.statuses(s), "failed/1 skipped/0")
-		w.set(func() { w.play = func(schedule.Start) play { return play{lasts: time.Second} } }) // the grant was usable all the time
+		// the grant was usable all the time
+		w.set(func() { w.play = func(schedule.Start) play { return play{lasts: time.Second} } })
 		pass(2 * time.Hour)
 		equal(t, "usable, not restarted", w.statuses(s), "failed/1 skipped/0")
 		_, changed, err := s.Resume(t.Context(), conn)
@@ -135,7 +143,8 @@ func TestRefusedStart(t *testing.T) {
 				equal(t, "rows of runs", len(w.runs), want)
 				h := w.history(s)
 				equal(t, "records", len(h), 1)
-				equal(t, "record", fmt.Sprint(h[0].Status, h[0].Attempt, h[0].TerminalReason, h[0].RunID), fmt.Sprint("failed", want, "launch_failed", w.runs[want-1].ID))
+				equal(t, "record", fmt.Sprint(h[0].Status, h[0].Attempt, h[0].TerminalReason, h[0].RunID),
+					fmt.Sprint("failed", want, "launch_failed", w.runs[want-1].ID))
 				equal(t, "next", w.get(s).NextDueAt.Format(time.DateTime), "2000-01-02 01:00:00")
 			})
 		})
@@ -258,8 +267,10 @@ func TestBackoff(t *testing.T) {
 		}
 		equal(t, "hours of runs", strings.Join(at, " "), "0 1 2 3 5 9 17") // 1, 1, 1·2⁰, 2¹, 2², 2³ h
 		got := w.get(s).SchedulerBackoff
-		equal(t, "back-off", fmt.Sprint(got.Applied, got.ConsecutiveFailures, got.ReasonClass, got.NextRunAt, got.RecommendedHealthState), "true 7terminal:run_timed_out<nil>blocked")
-		equal(t, "history", w.statuses(s), "failed/1 failed/1 failed/1 failed/1 skipped/0 failed/1 skipped/0 failed/1 skipped/0 failed/1 skipped/0")
+		equal(t, "back-off", fmt.Sprint(got.Applied, got.ConsecutiveFailures, got.ReasonClass, got.NextRunAt,
+			got.RecommendedHealthState), "true 7terminal:run_timed_out<nil>blocked")
+		equal(t, "history", w.statuses(s),
+			"failed/1 failed/1 failed/1 failed/1 skipped/0 failed/1 skipped/0 failed/1 skipped/0 failed/1 skipped/0")
 		w.manual(play{lasts: time.Second, result: failed("run_timed_out")})
 		pass(2 * time.Hour)
 		equal(t, "runs after a failed manual one", len(w.begun()), 7)

@@ -52,7 +52,8 @@ type historyRecord struct {
 
 func readRecord(raw json.RawMessage) (k historyRecord, err error) {
 	var old struct{ Tick, Sums json.RawMessage }
-	err = errors.Join(json.Unmarshal(raw, &k), json.Unmarshal(raw, &old), readOld(old.Tick, &k.Tick), readOld(old.Sums, &k.Sums))
+	err = errors.Join(json.Unmarshal(raw, &k), json.Unmarshal(raw, &old), readOld(old.Tick, &k.Tick),
+		readOld(old.Sums, &k.Sums))
 	return k, err
 }
 
@@ -62,7 +63,8 @@ func tickID(id store.ConnectionID, n uint64) string { return fmt.Sprintf("%s/%01
 
 // newest returns the newest record and its number, 0 if there is none.
 func (h *history) newest(ctx context.Context, id store.ConnectionID) (historyRecord, uint64, error) {
-	docs, err := h.store.Documents(ctx, store.DocumentQuery{Kind: store.Ticks, Prefix: tickPrefix(id), Descending: true, Limit: 1})
+	docs, err := h.store.Documents(ctx,
+		store.DocumentQuery{Kind: store.Ticks, Prefix: tickPrefix(id), Descending: true, Limit: 1})
 	if err != nil || len(docs) == 0 {
 		return historyRecord{}, 0, err
 	}
@@ -103,13 +105,15 @@ func (h *history) recorded(ctx context.Context, id store.ConnectionID, run store
 
 // History returns records newest first. before is a next of an earlier page, "" for the newest;
 // limit is 1 to 500. The history outlives the schedule.
-func (h *history) History(ctx context.Context, id store.ConnectionID, before string, limit int) (page []host.Tick, next string, err error) {
+func (h *history) History(ctx context.Context, id store.ConnectionID, before string,
+	limit int) (page []host.Tick, next string, err error) {
 	limit = min(max(limit, 1), keptRecords)
 	q := store.DocumentQuery{Kind: store.Ticks, Prefix: tickPrefix(id), Descending: true, Limit: limit + 1}
 	if before != "" {
 		n, err := strconv.ParseUint(before, 16, 64)
 		if err != nil {
-			return nil, "", &host.Refusal{Code: "invalid_request", Message: "The cursor is not one of this list.", Details: map[string]any{"field": "cursor"}}
+			return nil, "", &host.Refusal{Code: "invalid_request", Message: "The cursor is not one of this list.",
+				Details: map[string]any{"field": "cursor"}}
 		}
 		q.After = tickID(id, n)
 	}

@@ -80,19 +80,22 @@ func TestRecord(t *testing.T) {
 		w := newWorld(t)
 		large := strings.Repeat("x", 300<<10)
 		w.play = func(schedule.Start) play {
-			return play{lasts: 90 * time.Second, result: `,"terminal_reason":"connector_reported_failed","failure":{"reason":"connector_reported_failed","message":"Out of ink."},` +
-				`"reported_records_emitted":9,"connector_error":{"message":"Out of ink.","code":"ink","retryable":false},"state":{"s":"` + large + `"}`}
+			return play{lasts: 90 * time.Second,
+				result: `,"terminal_reason":"connector_reported_failed","failure":{"reason":"connector_reported_failed","message":"Out of ink."},` +
+					`"reported_records_emitted":9,"connector_error":{"message":"Out of ink.","code":"ink","retryable":false},"state":{"s":"` + large + `"}`}
 		}
 		s, stop := w.start()
 		defer stop()
 		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(2 * time.Hour)
 		k := w.history(s)[0]
-		equal(t, "record", fmt.Sprint(k.Attempt, k.Status, k.ConnectorID, k.ConnectionID, k.RunID, k.TraceID, *k.RecordsEmitted, *k.ReportedRecordsEmitted),
+		equal(t, "record", fmt.Sprint(k.Attempt, k.Status, k.ConnectorID, k.ConnectionID, k.RunID, k.TraceID,
+			*k.RecordsEmitted, *k.ReportedRecordsEmitted),
 			"1failedhttps://example.test/mailmailrun_000000001trc_17 9")
 		equal(t, "source", string(k.Source), `{"id":"https://example.test/mail","kind":"connector"}`)
 		equal(t, "took", k.CompletedAt.Sub(k.StartedAt), 90*time.Second)
-		equal(t, "reasons", k.FailureReason+" "+k.TerminalReason+" "+k.Error, "connector_reported_failed connector_reported_failed Out of ink.")
+		equal(t, "reasons", k.FailureReason+" "+k.TerminalReason+" "+k.Error,
+			"connector_reported_failed connector_reported_failed Out of ink.")
 		equal(t, "error", string(k.ConnectorError), `{"message":"Out of ink.","code":"ink","retryable":false}`)
 		var digest struct {
 			Digest string
@@ -121,7 +124,8 @@ func TestRetryTable(t *testing.T) {
 		{true, `{"status":"failed","connector_error":{"message":"x4011 reauthentic"}}`}, // whole words
 		{true, `{"status":"failed","connector_error":{"message":"401","retryable":true}}`},
 		{true, `{"status":"failed","connector_error":{"message":"forbidden","recovery_hint":{"action":"retry_by_runtime","retryable":true}}}`},
-		{false, `{"status":"failed","terminal_reason":"policy_refused","failure":{"reason":"policy_refused","origin":"storage"}}`}, // 4
+		// 4
+		{false, `{"status":"failed","terminal_reason":"policy_refused","failure":{"reason":"policy_refused","origin":"storage"}}`},
 		{true, `{"status":"failed","terminal_reason":"ingest_storage_error","failure":{"reason":"ingest_storage_error","origin":"storage"}}`},
 		{true, `{"status":"failed","terminal_reason":"rate_limit_error","failure":{"reason":"rate_limit_error","origin":"transport"}}`},
 		{false, `{"status":"failed","connector_error":{"message":"x","code":"http_404"}}`},
@@ -131,9 +135,10 @@ func TestRetryTable(t *testing.T) {
 		{false, `{"status":"failed","terminal_reason":"memory_limit_exceeded","known_gaps":[{"kind":"run_failed","recovery_hint":{"action":"retry_by_runtime","retryable":true}}]}`},
 		{false, `{"status":"failed","terminal_reason":"launch_failed","failure":{"reason":"launch_failed","subtype":"module_invalid"}}`},
 		{true, `{"status":"failed","terminal_reason":"launch_failed","failure":{"reason":"launch_failed","subtype":"prepare_timeout"}}`},
-		{true, `{"status":"failed","connector_error":{"message":"x","retryable":false},"known_gaps":[{"kind":"run_failed","recovery_hint":{"action":"retry_by_runtime","retryable":true}}]}`}, // 6
-		{false, `{"status":"failed","connector_error":{"message":"x","retryable":false}}`},                                                                                                    // 7
-		{true, `{"status":"failed","terminal_reason":"worker_lost"}`},                                                                                                                         // 8
+		// 6
+		{true, `{"status":"failed","connector_error":{"message":"x","retryable":false},"known_gaps":[{"kind":"run_failed","recovery_hint":{"action":"retry_by_runtime","retryable":true}}]}`},
+		{false, `{"status":"failed","connector_error":{"message":"x","retryable":false}}`}, // 7
+		{true, `{"status":"failed","terminal_reason":"worker_lost"}`},                      // 8
 		{true, `{"status":"failed","terminal_reason":"controller_restarted"}`},
 		{true, `{"status":"failed"}`},
 	} {
@@ -194,7 +199,8 @@ func TestTenYearsOfSchedules(t *testing.T) {
 					continue
 				}
 				if n >= len(got[id]) || got[id][n] != int64(m.at) {
-					t.Fatalf("%s in %s: start %d of %d is not at %s", text, zone, n, len(got[id]), time.Unix(int64(m.at)*60, 0).In(zone))
+					t.Fatalf("%s in %s: start %d of %d is not at %s", text, zone, n, len(got[id]),
+						time.Unix(int64(m.at)*60, 0).In(zone))
 				}
 				n++
 			}
@@ -221,7 +227,8 @@ func TestOldFormat(t *testing.T) {
 		s, stop := w.start()
 		defer stop()
 		one := w.get(s)
-		equal(t, "terms", one.ScheduleTerms, host.ScheduleTerms{IntervalSeconds: 3600, JitterSeconds: 5, Enabled: true, CatchUp: true, MaxRetries: 1})
+		equal(t, "terms", one.ScheduleTerms,
+			host.ScheduleTerms{IntervalSeconds: 3600, JitterSeconds: 5, Enabled: true, CatchUp: true, MaxRetries: 1})
 		page, _, err := s.History(t.Context(), conn, "", 10)
 		w.must(err)
 		old := page[len(page)-1]

@@ -19,7 +19,9 @@ func (o one) Self() string                                                      
 func (one) Alive(context.Context, string) (bool, error)                                { return true, nil }
 func (one) Fits(context.Context, store.ConnectionID) (bool, error)                     { return true, nil }
 func (one) Turn(context.Context, store.ConnectionID, time.Time) (time.Duration, error) { return 0, nil }
-func (one) Changed() (<-chan struct{}, func())                                         { return make(chan struct{}), func() {} }
+func (one) Changed() (<-chan struct{}, func()) {
+	return make(chan struct{}), func() {}
+}
 
 // TestTicksOfHosts: two schedulers of one store, at the same instants, start each of ten thousand ticks once
 // and record it once; each of them starts some.

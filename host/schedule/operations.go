@@ -13,7 +13,8 @@ import (
 // current revision, 0 if there is no schedule; otherwise Put fails with precondition_failed. Other
 // refusals are schedule_invalid and schedule_ineligible; store.ErrNotFound if there is no such
 // connection.
-func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
+func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q host.ScheduleDefinition,
+	revision *uint64) (out host.Schedule, created bool, err error) {
 	now := s.now()
 	def, err := define(q, now, s.shortest)
 	if err != nil {
@@ -41,9 +42,11 @@ func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q host.Sched
 // existing schedule continues as its gates decide.
 func singleUse(g *store.Grant) bool { return g != nil && g.AccessMode == "single_use" }
 
-var errSingleUse = ineligible("single_use_grant", "Its grant is for a single run; approve a continuous one to schedule it.")
+var errSingleUse = ineligible("single_use_grant",
+	"Its grant is for a single run; approve a continuous one to schedule it.")
 
-func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def host.ScheduleTerms, revision *uint64) (document, error) {
+func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def host.ScheduleTerms,
+	revision *uint64) (document, error) {
 	return s.documents.edit(ctx, id, true, func(d *document) ([]store.Write, error) {
 		if revision != nil && *revision != d.Revision {
 			return nil, revised(d.Revision)

@@ -15,11 +15,13 @@ func notFound() *host.Refusal {
 }
 
 func ineligible(reason, format string, args ...any) *host.Refusal {
-	return &host.Refusal{Code: CodeIneligible, Message: fmt.Sprintf(format, args...), Details: map[string]any{"reason": reason}}
+	return &host.Refusal{Code: CodeIneligible, Message: fmt.Sprintf(format, args...),
+		Details: map[string]any{"reason": reason}}
 }
 
 func revised(revision uint64) *host.Refusal {
-	return &host.Refusal{Code: CodeRevision, Message: "The schedule was changed meanwhile; read it again.", Details: map[string]any{"revision": revision}}
+	return &host.Refusal{Code: CodeRevision, Message: "The schedule was changed meanwhile; read it again.",
+		Details: map[string]any{"revision": revision}}
 }
 
 // The codes of refusals.

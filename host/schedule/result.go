@@ -92,9 +92,10 @@ func tickOf(run store.Run, r result) (host.Tick, error) {
 		return host.Tick{}, fmt.Errorf("read result of run %s: %w", run.ID, err)
 	}
 	t := host.Tick{
-		Attempt: run.Attempt, Status: r.Status, Outcome: r.Outcome, ConnectorID: string(run.ConnectorID), ConnectionID: string(run.ConnectionID),
-		Source: sourceOf(run.ConnectorID), RunID: string(run.ID), TraceID: string(run.TraceID), StartedAt: run.StartedAt,
-		RecordsEmitted: r.RecordsEmitted, CheckpointSummary: bounded(orNil(r.CheckpointSummary)), KnownGaps: bounded(orNil(parts.KnownGaps)),
+		Attempt: run.Attempt, Status: r.Status, Outcome: r.Outcome, ConnectorID: string(run.ConnectorID),
+		ConnectionID: string(run.ConnectionID), Source: sourceOf(run.ConnectorID), RunID: string(run.ID),
+		TraceID: string(run.TraceID), StartedAt: run.StartedAt, RecordsEmitted: r.RecordsEmitted,
+		CheckpointSummary: bounded(orNil(r.CheckpointSummary)), KnownGaps: bounded(orNil(parts.KnownGaps)),
 		ConnectorError: bounded(orNil(parts.ConnectorError)), FailureReason: r.failureReason(), TerminalReason: r.reason(),
 		State: bounded(orNil(r.State)), TriggerKind: run.TriggerKind, CatchUp: run.Request.CatchUp,
 	}

@@ -69,7 +69,8 @@ func (g gap) wantsRetry() bool {
 // authorizationWords are the words of row 3.
 var authorizationWords = []string{
 	"401", "403", "auth_missing", "credential_required", "credentials_required", "credential_rejected", "invalid_token",
-	"manual_action_required", "reauth", "session_expired", "session_failed", "session_required", "unauthorized", "forbidden",
+	"manual_action_required", "reauth", "session_expired", "session_failed", "session_required",
+	"unauthorized", "forbidden",
 }
 
 // wantsAuthorization implements row 3: the texts of a connector that gave no hint say that access
@@ -79,7 +80,8 @@ func (r result) wantsAuthorization() bool {
 	if e == nil || e.RecoveryHint != nil || e.Retryable != nil && *e.Retryable {
 		return false
 	}
-	return slices.ContainsFunc(words(e.Code+" "+e.Message), func(w string) bool { return slices.Contains(authorizationWords, w) })
+	return slices.ContainsFunc(words(e.Code+" "+e.Message),
+		func(w string) bool { return slices.Contains(authorizationWords, w) })
 }
 
 // words splits a text into runs of letters, digits and underscores, in lower case.
@@ -92,12 +94,13 @@ func words(s string) []string {
 // sinkRetries lists the reasons of a store that was throttled or failed; any other reason is a
 // refusal.
 var sinkRetries = []string{
-	"rate_limit_error", "ingest_http_error", "ingest_storage_error", "ingest_response_invalid", "ingest_envelope_contract_violation",
-	"runtime_error", "controller_restarted",
+	"rate_limit_error", "ingest_http_error", "ingest_storage_error", "ingest_response_invalid",
+	"ingest_envelope_contract_violation", "runtime_error", "controller_restarted",
 }
 
 func (r result) refusedBySink() bool {
-	return r.Failure != nil && (r.Failure.Origin == "storage" || r.Failure.Origin == "transport") && !slices.Contains(sinkRetries, r.reason())
+	return r.Failure != nil && (r.Failure.Origin == "storage" || r.Failure.Origin == "transport") &&
+		!slices.Contains(sinkRetries, r.reason())
 }
 
 // clientError reports whether the connector's error code is an HTTP status from 400 to 499, except

@@ -85,7 +85,8 @@ func New(d Deps) *Scheduler {
 		lifetime: lt, history: h, marks: ms, documents: ds, plans: ps, gates: gs,
 		dispatcher: &dispatcher{lt, d.Store, d.Starter, d.Now, d.Done, ds, ps, gs, h, d.Hosts},
 		follower:   &follower{lt, d.Store, d.Starter, d.Source, d.Done, d.Log, ds, ps, ms, h},
-		store:      d.Store, hosts: d.Hosts, source: d.Source, now: d.Now, log: d.Log, done: d.Done, shortest: d.Shortest, look: lookEvery,
+		store:      d.Store, hosts: d.Hosts, source: d.Source, now: d.Now, log: d.Log, done: d.Done,
+		shortest: d.Shortest, look: lookEvery,
 	}
 }
 

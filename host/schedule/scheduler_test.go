@@ -47,7 +47,8 @@ func TestCronAndJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
-		first := *w.put(s, host.ScheduleDefinition{Cron: "0 6 * * *", Timezone: "Europe/Berlin", JitterSeconds: int64p(3600)}).NextDueAt
+		first := *w.put(s, host.ScheduleDefinition{Cron: "0 6 * * *", Timezone: "Europe/Berlin",
+			JitterSeconds: int64p(3600)}).NextDueAt
 		slot := time.Date(2000, 1, 1, 5, 0, 0, 0, time.UTC)
 		if first.Before(slot) || first.After(slot.Add(time.Hour)) {
 			t.Fatalf("due at %s, want within the hour from %s", first, slot)
@@ -112,7 +113,8 @@ func TestPause(t *testing.T) {
 		pass(150 * time.Minute)
 		got, changed, err = s.Resume(t.Context(), conn)
 		w.must(err)
-		equal(t, "resumed", fmt.Sprint(got.EffectiveMode, got.NextDueAt.Format(time.TimeOnly), changed), "automatic03:00:00true")
+		equal(t, "resumed", fmt.Sprint(got.EffectiveMode, got.NextDueAt.Format(time.TimeOnly), changed),
+			"automatic03:00:00true")
 		_, changed, err = s.Resume(t.Context(), conn)
 		w.must(err)
 		equal(t, "resumed twice", changed, false)
@@ -231,7 +233,8 @@ func TestRetries(t *testing.T) {
 		got := w.begun()
 		equal(t, "runs", len(got), 3)
 		for i, want := range []string{"scheduled 1  0s", "retry 2 run_000000001 2s", "retry 3 run_000000002 5s"} {
-			equal(t, "attempt", fmt.Sprintf("%s %d %s %s", got[i].Trigger, got[i].Attempt, got[i].RetryOf, got[i].At.Sub(got[0].At)), want)
+			equal(t, "attempt", fmt.Sprintf("%s %d %s %s", got[i].Trigger, got[i].Attempt, got[i].RetryOf,
+				got[i].At.Sub(got[0].At)), want)
 		}
 		equal(t, "history", w.statuses(s), "succeeded/3")
 		equal(t, "callbacks", len(w.done), 1)
@@ -327,7 +330,8 @@ func TestPoisoned(t *testing.T) {
 		w.must(err)
 		pass(3 * time.Hour)
 		got := w.get(s)
-		equal(t, "status", got.EffectiveMode+" "+got.IneligibilityReason+" "+got.LastErrorCode, "paused schedule_poisoned schedule_poisoned")
+		equal(t, "status", got.EffectiveMode+" "+got.IneligibilityReason+" "+got.LastErrorCode,
+			"paused schedule_poisoned schedule_poisoned")
 		equal(t, "history", w.statuses(s), "failed/0")
 		equal(t, "runs of the other", len(w.begun()), 1)
 		_, changed, err := s.Resume(t.Context(), conn)
@@ -343,7 +347,8 @@ func TestPoisoned(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.must(w.Write(t.Context(), store.Write{Kind: store.Schedules, ID: string(conn), Data: json.RawMessage(`{"definition":7}`)}))
+		w.must(w.Write(t.Context(),
+			store.Write{Kind: store.Schedules, ID: string(conn), Data: json.RawMessage(`{"definition":7}`)}))
 		s, stop := w.start()
 		defer stop()
 		equal(t, "history", w.statuses(s), "failed/0")
@@ -390,13 +395,17 @@ func TestPut(t *testing.T) {
 		w.must(err)
 		equal(t, "created", created, true)
 		one, three := uint64(1), uint64(3)
-		got, created, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 7 * * *", Timezone: "Asia/Tokyo", MaxRetries: int64p(0)}, &one)
+		got, created, err := s.Put(t.Context(), conn,
+			host.ScheduleDefinition{Cron: "0 7 * * *", Timezone: "Asia/Tokyo", MaxRetries: int64p(0)}, &one)
 		w.must(err)
-		equal(t, "replaced", fmt.Sprint(created, got.Revision, got.Cron, got.Timezone, got.MaxRetries, got.CatchUp), "false 20 7 * * *Asia/Tokyo0 true")
-		if _, _, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, &three); code(err) != schedule.CodeRevision {
+		equal(t, "replaced", fmt.Sprint(created, got.Revision, got.Cron, got.Timezone, got.MaxRetries, got.CatchUp),
+			"false 20 7 * * *Asia/Tokyo0 true")
+		if _, _, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"},
+			&three); code(err) != schedule.CodeRevision {
 			t.Errorf("wrong revision: %v", err)
 		}
-		if _, _, err := s.Put(t.Context(), "nobody", host.ScheduleDefinition{Cron: "0 8 * * *"}, nil); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := s.Put(t.Context(), "nobody", host.ScheduleDefinition{Cron: "0 8 * * *"}, nil); !errors.Is(err,
+			store.ErrNotFound) {
 			t.Errorf("no connection: %v", err)
 		}
 		for field, q := range map[string]host.ScheduleDefinition{
@@ -413,13 +422,15 @@ func TestPut(t *testing.T) {
 		} {
 			_, _, err := s.Put(t.Context(), conn, q, nil)
 			var e *host.Refusal
-			if !errors.As(err, &e) || e.Code != schedule.CodeInvalid || e.Details["field"] != strings.TrimSpace(field) || !strings.HasSuffix(e.Message, ".") {
+			if !errors.As(err, &e) || e.Code != schedule.CodeInvalid || e.Details["field"] != strings.TrimSpace(field) ||
+				!strings.HasSuffix(e.Message, ".") {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
 		w.connection(func(c *schedule.Connection) { c.Policy = schedule.ReadPolicy([]byte(`{"background_safe":false}`)) })
 		var e *host.Refusal
-		if _, _, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, nil); !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "manual_only" {
+		if _, _, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, nil); !errors.As(err, &e) ||
+			e.Code != schedule.CodeIneligible || e.Details["reason"] != "manual_only" {
 			t.Errorf("manual only: %v", err)
 		}
 		w.connection(func(c *schedule.Connection) {

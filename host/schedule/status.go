@@ -17,9 +17,9 @@ func (s *Scheduler) project(ctx context.Context, id store.ConnectionID, d docume
 		return host.Schedule{}, err
 	}
 	out := host.Schedule{
-		ConnectionID: string(id), Revision: d.Revision, ScheduleTerms: d.Definition, EffectiveMode: Automatic, LastErrorCode: d.LastError,
-		LastStartedAt: timeOrNil(d.LastStarted), LastFinishedAt: timeOrNil(d.LastFinished), LastSuccessfulAt: timeOrNil(d.LastSuccessful),
-		NextDueAt: timeOrNil(d.DueAt), TicksSkippedOverlap: d.Overlaps,
+		ConnectionID: string(id), Revision: d.Revision, ScheduleTerms: d.Definition, EffectiveMode: Automatic,
+		LastErrorCode: d.LastError, LastStartedAt: timeOrNil(d.LastStarted), LastFinishedAt: timeOrNil(d.LastFinished),
+		LastSuccessfulAt: timeOrNil(d.LastSuccessful), NextDueAt: timeOrNil(d.DueAt), TicksSkippedOverlap: d.Overlaps,
 	}
 	conn, err := s.source.ScheduledConnection(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {

@@ -28,8 +28,11 @@ func define(q host.ScheduleDefinition, now time.Time, shortest time.Duration) (h
 		return d, invalid("intervalSeconds", "A schedule has a cron expression or an interval, not both.")
 	case q.Cron == "" && q.IntervalSeconds == nil:
 		return d, invalid("cron", "A schedule wants a cron expression, such as 0 6 * * *, or an interval in seconds.")
-	case q.IntervalSeconds != nil && (*q.IntervalSeconds < int64(shortest/time.Second) || *q.IntervalSeconds > maxInterval):
-		return d, invalid("intervalSeconds", "An interval is from %d seconds (the setting shortest_interval) to a year (%d seconds).", shortest/time.Second, maxInterval)
+	case q.IntervalSeconds != nil &&
+		(*q.IntervalSeconds < int64(shortest/time.Second) || *q.IntervalSeconds > maxInterval):
+		return d, invalid("intervalSeconds",
+			"An interval is from %d seconds (the setting shortest_interval) to a year (%d seconds).",
+			shortest/time.Second, maxInterval)
 	case q.IntervalSeconds != nil && q.Timezone != "":
 		return d, invalid("timezone", "An interval has no time zone; use a cron expression.")
 	case d.JitterSeconds < 0 || d.JitterSeconds > maxJitter:

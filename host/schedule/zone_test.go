@@ -208,13 +208,15 @@ func (o *oracle) shows(wall int32) bool {
 func read(t *testing.T, text string) *oracle {
 	t.Helper()
 	long := map[string]string{
-		"@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@hourly": "0 * * * *",
+		"@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *",
+		"@hourly": "0 * * * *",
 	}[text]
 	if long == "" {
 		long = text
 	}
 	parts := strings.Fields(strings.NewReplacer("?", "*", "sun", "0").Replace(long))
-	o := &oracle{fixed: !strings.ContainsAny(parts[0]+parts[1], "*/"), everyDay: parts[2] == "*", everyWeekday: parts[4] == "*"}
+	o := &oracle{fixed: !strings.ContainsAny(parts[0]+parts[1], "*/"), everyDay: parts[2] == "*",
+		everyWeekday: parts[4] == "*"}
 	var minute, hour [60]bool
 	for i, set := range []struct {
 		in       []bool

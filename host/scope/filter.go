@@ -70,7 +70,8 @@ func (f *Filter) Admit(m *abi.RecordMessage) *abi.Violation {
 			}
 			name := string(member.Name)
 			if sf.see(i, name); !sf.fields[name] {
-				return &abi.Violation{Subtype: abi.VRecordFieldsOutsideScope, Field: name, Received: name, Expected: slices.Clone(sf.names)}
+				return &abi.Violation{Subtype: abi.VRecordFieldsOutsideScope, Field: name, Received: name,
+					Expected: slices.Clone(sf.names)}
 			}
 		}
 	}

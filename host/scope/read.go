@@ -35,7 +35,8 @@ func (r *reader) read(raw json.RawMessage) (abi.Scope, error) {
 	}
 	for name := range root.Members() {
 		if name != "streams" {
-			r.misnamed = &Error{"scope_member_unknown", "scope", `an object {"streams": […]} and no other member; what narrows a stream stands in its entry`}
+			r.misnamed = &Error{"scope_member_unknown", "scope",
+				`an object {"streams": […]} and no other member; what narrows a stream stands in its entry`}
 		}
 	}
 	streams, _ := root.Member("streams")
@@ -78,7 +79,8 @@ func (r *reader) stream(item strictjson.Value, at string, seen map[string]bool) 
 		return refuse("scope_wildcard", "name", "each stream by name; * is not one")
 	}
 	if !r.manifest.Declares(e.Name) {
-		return refuse("scope_stream_unknown", "name", fmt.Sprintf("a stream of the manifest, not %s; %s", quoted(e.Name), abi.Suggest(e.Name, StreamNames(r.manifest))))
+		return refuse("scope_stream_unknown", "name",
+			fmt.Sprintf("a stream of the manifest, not %s; %s", quoted(e.Name), abi.Suggest(e.Name, StreamNames(r.manifest))))
 	}
 	if seen[e.Name] {
 		return refuse("scope_duplicate_stream", "name", fmt.Sprintf("each stream once, %s is repeated", e.Name))
@@ -90,7 +92,8 @@ func (r *reader) stream(item strictjson.Value, at string, seen map[string]bool) 
 		return refuse("scope_necessity_present", "necessity", "nothing; it belongs to the request for a grant")
 	}
 	if e.Resources, ok = texts(item, "resources", false, abi.MaxScopeResources); !ok {
-		return refuse("scope_resources_invalid", "resources", fmt.Sprintf("an array of at most %d texts", abi.MaxScopeResources))
+		return refuse("scope_resources_invalid", "resources",
+			fmt.Sprintf("an array of at most %d texts", abi.MaxScopeResources))
 	}
 	if len(e.Resources) == 0 {
 		e.Resources = nil // restricts nothing
@@ -128,7 +131,8 @@ func misnamed(item strictjson.Value, e abi.ScopeStream, spec abi.StreamSpec) *Er
 	for _, f := range e.Fields {
 		if _, declared := spec.Properties[f]; !declared && !spec.Open {
 			fields := slices.Sorted(maps.Keys(spec.Properties))
-			return &Error{"scope_field_unknown", ".fields", fmt.Sprintf("fields of %s, which has no %s; %s", e.Name, quoted(f), abi.Suggest(f, fields))}
+			return &Error{"scope_field_unknown", ".fields",
+				fmt.Sprintf("fields of %s, which has no %s; %s", e.Name, quoted(f), abi.Suggest(f, fields))}
 		}
 	}
 	if e.TimeRange == nil {
@@ -144,7 +148,8 @@ func misnamed(item strictjson.Value, e abi.ScopeStream, spec abi.StreamSpec) *Er
 		return &Error{"scope_time_range_invalid", ".time_range", "a since before its until; until itself is outside"}
 	}
 	if *e.TimeRange != (abi.TimeRange{}) && spec.ConsentTimeField == "" {
-		return &Error{"scope_time_range_unsupported", ".time_range", "no time range: records of " + e.Name + " have no time that one could be held against"}
+		return &Error{"scope_time_range_unsupported", ".time_range", "no time range: records of " + e.Name +
+			" have no time that one could be held against"}
 	}
 	return nil
 }

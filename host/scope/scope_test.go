@@ -32,7 +32,8 @@ func manifest(t *testing.T) *abi.Manifest {
 
 func normalise(t *testing.T, explicit, grant, since string) (string, error) {
 	t.Helper()
-	s, err := scope.Normalise(scope.Request{Manifest: manifest(t), Explicit: json.RawMessage(explicit), Grant: json.RawMessage(grant), Since: since})
+	s, err := scope.Normalise(scope.Request{Manifest: manifest(t), Explicit: json.RawMessage(explicit),
+		Grant: json.RawMessage(grant), Since: since})
 	if err != nil {
 		return "", err
 	}
@@ -51,22 +52,34 @@ func TestNormalise(t *testing.T) {
 	for _, c := range []struct{ name, explicit, grant, since, want string }{
 		{"nothing asked", "", "", "", `{"streams":[{"name":"messages"},{"name":"labels"}]}`},
 		{"null is nothing", "null", "null", "", `{"streams":[{"name":"messages"},{"name":"labels"}]}`},
-		{"the connection's bound, where there is a time field", "", "", "2026-01-01", `{"streams":[{"name":"messages","time_range":{"since":"2026-01-01"}},{"name":"labels"}]}`},
+		{"the connection's bound, where there is a time field", "", "", "2026-01-01",
+			`{"streams":[{"name":"messages","time_range":{"since":"2026-01-01"}},{"name":"labels"}]}`},
 		{"the grant's scope", "", one(`"name":"labels"`), "2026-01-01", one(`"name":"labels"`)},
 		{"an unsupported stream may be named", one(`"name":"drafts"`), "", "", one(`"name":"drafts"`)},
 		{"the bound is for no explicit scope only", one(`"name":"messages"`), "", "2026-01-01", one(`"name":"messages"`)},
-		{"fields: required, key", one(`"name":"messages","fields":["text"]`), "", "", one(`"name":"messages","fields":["text","id","folder","day"]`)},
-		{"fields: the time field if there is a range", one(`"name":"messages","fields":[],"time_range":{}`), "", "", one(`"name":"messages","fields":["id","folder","day","at"],"time_range":{}`)},
-		{"fields: own order and repeats stay", one(`"name":"messages","fields":["text","day","text"]`), "", "", one(`"name":"messages","fields":["text","day","text","id","folder"]`)},
-		{"fields: null is absent", one(`"name":"messages","fields":null,"resources":null,"time_range":null`), "", "", one(`"name":"messages"`)},
-		{"fields: no range, no time field", one(`"name":"messages","fields":["text"]`), "", "", one(`"name":"messages","fields":["text","id","folder","day"]`)},
-		{"a stored grant is read as it was meant", "", one(`"name":"labels","fields":["gone"],"time_range":{"until":"2026"}`), "", one(`"name":"labels","fields":["gone","id"],"time_range":{"until":"2026"}`)},
-		{"an open schema has members that it does not declare", one(`"name":"loose","fields":["anything"]`), "", "", one(`"name":"loose","fields":["anything","id"]`)},
+		{"fields: required, key", one(`"name":"messages","fields":["text"]`), "", "",
+			one(`"name":"messages","fields":["text","id","folder","day"]`)},
+		{"fields: the time field if there is a range", one(`"name":"messages","fields":[],"time_range":{}`), "", "",
+			one(`"name":"messages","fields":["id","folder","day","at"],"time_range":{}`)},
+		{"fields: own order and repeats stay", one(`"name":"messages","fields":["text","day","text"]`), "", "",
+			one(`"name":"messages","fields":["text","day","text","id","folder"]`)},
+		{"fields: null is absent", one(`"name":"messages","fields":null,"resources":null,"time_range":null`), "", "",
+			one(`"name":"messages"`)},
+		{"fields: no range, no time field", one(`"name":"messages","fields":["text"]`), "", "",
+			one(`"name":"messages","fields":["text","id","folder","day"]`)},
+		{"a stored grant is read as it was meant", "", one(`"name":"labels","fields":["gone"],"time_range":{"until":"2026"}`),
+			"", one(`"name":"labels","fields":["gone","id"],"time_range":{"until":"2026"}`)},
+		{"an open schema has members that it does not declare", one(`"name":"loose","fields":["anything"]`), "", "",
+			one(`"name":"loose","fields":["anything","id"]`)},
 		{"resources [] restricts nothing", one(`"name":"labels","resources":[]`), "", "", one(`"name":"labels"`)},
-		{"blank resources are allowed", one(`"name":"labels","resources":[""]`), "", "", one(`"name":"labels","resources":[""]`)},
-		{"other members pass", one(`"name":"labels","note":{"a":[1, 2.0]},"x":null`), "", "", one(`"name":"labels","note":{"a":[1,2.0]},"x":null`)},
-		{"bounds stay as spelled", one(`"name":"messages","time_range":{"since":"2026-01","until":null}`), "", "", one(`"name":"messages","time_range":{"since":"2026-01"}`)},
-		{"inside the grant", one(`"name":"messages","fields":["text"],"resources":["a"],"time_range":{"since":"2026-02-01T01:00:00+01:00","until":"2026-03"}`),
+		{"blank resources are allowed", one(`"name":"labels","resources":[""]`), "", "",
+			one(`"name":"labels","resources":[""]`)},
+		{"other members pass", one(`"name":"labels","note":{"a":[1, 2.0]},"x":null`), "", "",
+			one(`"name":"labels","note":{"a":[1,2.0]},"x":null`)},
+		{"bounds stay as spelled", one(`"name":"messages","time_range":{"since":"2026-01","until":null}`), "", "",
+			one(`"name":"messages","time_range":{"since":"2026-01"}`)},
+		{"inside the grant", one(
+			`"name":"messages","fields":["text"],"resources":["a"],"time_range":{"since":"2026-02-01T01:00:00+01:00","until":"2026-03"}`),
 			one(`"name":"messages","fields":["text"],"resources":["a","b"],"time_range":{"since":"2026-02-01T00:00:00Z","until":"2026-04"}`), "",
 			one(`"name":"messages","resources":["a"],"fields":["text","id","folder","day","at"],"time_range":{"since":"2026-02-01T01:00:00+01:00","until":"2026-03"}`)},
 	} {
@@ -106,33 +119,52 @@ func TestRefused(t *testing.T) {
 		{"6 necessity", one(`"name":"labels","necessity":null`), "", "scope_necessity_present", "streams[0].necessity"},
 		{"5 before 6", one(`"name":"labels","necessity":1,"view":1`), "", "scope_view_unresolved", "streams[0].view"},
 		{"7 text", one(`"name":"labels","resources":"a"`), "", "scope_resources_invalid", "streams[0].resources"},
-		{"7 number inside", one(`"name":"labels","resources":["a",1]`), "", "scope_resources_invalid", "streams[0].resources"},
-		{"7 too many", one(`"name":"labels","resources":` + many(10_001, `"a"`)), "", "scope_resources_invalid", "streams[0].resources"},
+		{"7 number inside", one(`"name":"labels","resources":["a",1]`), "", "scope_resources_invalid",
+			"streams[0].resources"},
+		{"7 too many", one(`"name":"labels","resources":` + many(10_001, `"a"`)), "", "scope_resources_invalid",
+			"streams[0].resources"},
 		{"8 object", one(`"name":"labels","fields":{}`), "", "scope_fields_invalid", "streams[0].fields"},
 		{"8 blank", one(`"name":"labels","fields":[" "]`), "", "scope_fields_invalid", "streams[0].fields"},
 		{"8 too many", one(`"name":"labels","fields":` + many(513, `"a"`)), "", "scope_fields_invalid", "streams[0].fields"},
-		{"7 before 8", one(`"name":"labels","fields":1,"resources":1`), "", "scope_resources_invalid", "streams[0].resources"},
+		{"7 before 8", one(`"name":"labels","fields":1,"resources":1`), "", "scope_resources_invalid",
+			"streams[0].resources"},
 		{"9 text", one(`"name":"labels","time_range":"2026"`), "", "scope_time_range_invalid", "streams[0].time_range"},
-		{"9 blank bound", one(`"name":"labels","time_range":{"since":" "}`), "", "scope_time_range_invalid", "streams[0].time_range"},
-		{"9 number", one(`"name":"labels","time_range":{"until":1767225600000}`), "", "scope_time_range_invalid", "streams[0].time_range"},
-		{"9 unreadable", one(`"name":"labels","time_range":{"until":"2026-13-01"}`), "", "scope_time_range_invalid", "streams[0].time_range"},
-		{"a field nobody declares", one(`"name":"messages","fields":["txet"]`), "", "scope_field_unknown", "streams[0].fields"},
+		{"9 blank bound", one(`"name":"labels","time_range":{"since":" "}`), "", "scope_time_range_invalid",
+			"streams[0].time_range"},
+		{"9 number", one(`"name":"labels","time_range":{"until":1767225600000}`), "", "scope_time_range_invalid",
+			"streams[0].time_range"},
+		{"9 unreadable", one(`"name":"labels","time_range":{"until":"2026-13-01"}`), "", "scope_time_range_invalid",
+			"streams[0].time_range"},
+		{"a field nobody declares", one(`"name":"messages","fields":["txet"]`), "", "scope_field_unknown",
+			"streams[0].fields"},
 		{"a member of the scope", `{"streams":[{"name":"labels"}],"fields":["text"]}`, "", "scope_member_unknown", "scope"},
 		{"a member that is nearly one", one(`"name":"labels","feilds":["text"]`), "", "scope_member_unknown", "streams[0]"},
 		{"a bound outside of its range", one(`"name":"messages","since":"2026"`), "", "scope_member_unknown", "streams[0]"},
-		{"a member of the range", one(`"name":"messages","time_range":{"from":"2026"}`), "", "scope_time_range_invalid", "streams[0].time_range"},
-		{"since after until", one(`"name":"messages","time_range":{"since":"2026-02","until":"2026-01"}`), "", "scope_time_range_invalid", "streams[0].time_range"},
-		{"nothing between since and until", one(`"name":"messages","time_range":{"since":"2026-01","until":"2026-01-01"}`), "", "scope_time_range_invalid", "streams[0].time_range"},
-		{"no time to hold a range against", one(`"name":"labels","time_range":{"since":"2026"}`), "", "scope_time_range_unsupported", "streams[0].time_range"},
+		{"a member of the range", one(`"name":"messages","time_range":{"from":"2026"}`), "", "scope_time_range_invalid",
+			"streams[0].time_range"},
+		{"since after until", one(`"name":"messages","time_range":{"since":"2026-02","until":"2026-01"}`), "",
+			"scope_time_range_invalid", "streams[0].time_range"},
+		{"nothing between since and until", one(`"name":"messages","time_range":{"since":"2026-01","until":"2026-01-01"}`),
+			"", "scope_time_range_invalid", "streams[0].time_range"},
+		{"no time to hold a range against", one(`"name":"labels","time_range":{"since":"2026"}`), "",
+			"scope_time_range_unsupported", "streams[0].time_range"},
 		{"10 stream", one(`"name":"labels"`), granted, "scope_exceeds_grant", "streams[0]"},
-		{"10 all resources", one(`"name":"messages","fields":["text"],"time_range":{"since":"2026-01-01","until":"2026-02-01"}`), granted, "scope_exceeds_grant", "streams[0].resources"},
-		{"10 [] is all resources", one(`"name":"messages","resources":[],"fields":["text"],"time_range":{"since":"2026-01-01","until":"2026-02-01"}`), granted, "scope_exceeds_grant", "streams[0].resources"},
-		{"10 resource", one(`"name":"messages","resources":["a","b"]`), granted, "scope_exceeds_grant", "streams[0].resources"},
+		{"10 all resources", one(
+			`"name":"messages","fields":["text"],"time_range":{"since":"2026-01-01","until":"2026-02-01"}`), granted,
+			"scope_exceeds_grant", "streams[0].resources"},
+		{"10 [] is all resources",
+			one(`"name":"messages","resources":[],"fields":["text"],"time_range":{"since":"2026-01-01","until":"2026-02-01"}`),
+			granted, "scope_exceeds_grant", "streams[0].resources"},
+		{"10 resource", one(`"name":"messages","resources":["a","b"]`), granted, "scope_exceeds_grant",
+			"streams[0].resources"},
 		{"10 all fields", one(`"name":"messages","resources":["a"]`), granted, "scope_exceeds_grant", "streams[0].fields"},
-		{"10 field", one(`"name":"messages","resources":["a"],"fields":["text","secret"]`), granted, "scope_exceeds_grant", "streams[0].fields"},
+		{"10 field", one(`"name":"messages","resources":["a"],"fields":["text","secret"]`), granted, "scope_exceeds_grant",
+			"streams[0].fields"},
 		{"10 since", one(`"name":"messages","resources":["a"],"fields":[],"time_range":{"since":"2025-12-31","until":"2026-02-01"}`), granted, "scope_exceeds_grant", "streams[0].time_range"},
-		{"10 open end", one(`"name":"messages","resources":["a"],"fields":[],"time_range":{"since":"2026-01-01"}`), granted, "scope_exceeds_grant", "streams[0].time_range"},
-		{"10 no range", one(`"name":"messages","resources":["a"],"fields":[]`), granted, "scope_exceeds_grant", "streams[0].time_range"},
+		{"10 open end", one(`"name":"messages","resources":["a"],"fields":[],"time_range":{"since":"2026-01-01"}`), granted,
+			"scope_exceeds_grant", "streams[0].time_range"},
+		{"10 no range", one(`"name":"messages","resources":["a"],"fields":[]`), granted, "scope_exceeds_grant",
+			"streams[0].time_range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := normalise(t, c.explicit, c.grant, "")
@@ -153,14 +185,18 @@ func TestTooManyStreams(t *testing.T) {
 	for i := range 257 {
 		streams = append(streams, fmt.Sprintf(`{"name":"s%d"}`, i))
 		if i < 256 {
-			specs = append(specs, fmt.Sprintf(`{"name":"s%d","semantics":"append_only","primary_key":"id","schema":{"type":"object","properties":{"id":{}}}}`, i))
+			specs = append(specs, fmt.Sprintf(
+				`{"name":"s%d","semantics":"append_only","primary_key":"id","schema":{"type":"object","properties":{"id":{}}}}`, i))
 		}
 	}
-	m, err := abi.ReadManifest([]byte(`{"protocol_version":"0.1.0","connector_id":"c","version":"1","display_name":"C","streams":[` + strings.Join(specs, ",") + `]}`))
+	m, err := abi.ReadManifest([]byte(
+		`{"protocol_version":"0.1.0","connector_id":"c","version":"1","display_name":"C","streams":[` +
+			strings.Join(specs, ",") + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = scope.Normalise(scope.Request{Manifest: m, Explicit: json.RawMessage(`{"streams":[` + strings.Join(streams, ",") + `]}`)})
+	_, err = scope.Normalise(scope.Request{Manifest: m,
+		Explicit: json.RawMessage(`{"streams":[` + strings.Join(streams, ",") + `]}`)})
 	var bad *scope.Error
 	if !errors.As(err, &bad) || bad.Code != "scope_too_large" {
 		t.Errorf("error %v", err)
@@ -242,8 +278,10 @@ func TestFilter(t *testing.T) {
 		{"delete without data", times, "k", ``, ""},
 		{"an open range still wants the field", `"name":"messages","time_range":{}`, "k", `{}`, "record_outside_time_range"},
 
-		{"resources before fields", `"name":"messages","resources":["red"],"fields":["text"]`, "k", `{"x":1}`, "record_outside_resources"},
-		{"fields before times", `"name":"messages","fields":["text"],"time_range":{}`, "k", `{"x":1}`, "record_fields_outside_scope"},
+		{"resources before fields", `"name":"messages","resources":["red"],"fields":["text"]`, "k", `{"x":1}`,
+			"record_outside_resources"},
+		{"fields before times", `"name":"messages","fields":["text"],"time_range":{}`, "k", `{"x":1}`,
+			"record_fields_outside_scope"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := manifest(t)
@@ -278,7 +316,8 @@ func TestFilterAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := scope.NewFilter(s, m)
-	record := &abi.RecordMessage{Key: []byte("k"), Data: []byte(`{"id":1,"folder":"red","text":"x","at":"2026-01-02T00:00:00Z"}`)}
+	record := &abi.RecordMessage{Key: []byte("k"),
+		Data: []byte(`{"id":1,"folder":"red","text":"x","at":"2026-01-02T00:00:00Z"}`)}
 	var scan strictjson.Scanner
 	if record.Members, err = scan.Object(record.Data); err != nil {
 		t.Fatal(err)
@@ -296,7 +335,8 @@ func TestFilterAllocations(t *testing.T) {
 // name there.
 func TestFilterRemembers(t *testing.T) {
 	m := manifest(t)
-	s, err := scope.Normalise(scope.Request{Manifest: m, Explicit: json.RawMessage(one(`"name":"messages","fields":["text","at"]`))})
+	s, err := scope.Normalise(scope.Request{Manifest: m,
+		Explicit: json.RawMessage(one(`"name":"messages","fields":["text","at"]`))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,8 +346,9 @@ func TestFilterRemembers(t *testing.T) {
 		fault string
 	}{
 		{`{"id":1,"folder":"red","text":"x"}`, ""}, {`{"text":"x","id":1,"folder":"red","at":"2026-01-02T00:00:00Z"}`, ""},
-		{`{"id":1,"folder":"red","salary":1}`, "salary"}, {`{"id":1,"folder":"red","salary":1}`, "salary"}, {`{"salary":1}`, "salary"},
-		{`{"id":1,"folder":"red","text":"x","at":null,"more":1}`, "more"}, {`{"id":1,"folder":"red","text":"x"}`, ""},
+		{`{"id":1,"folder":"red","salary":1}`, "salary"}, {`{"id":1,"folder":"red","salary":1}`, "salary"},
+		{`{"salary":1}`, "salary"}, {`{"id":1,"folder":"red","text":"x","at":null,"more":1}`, "more"},
+		{`{"id":1,"folder":"red","text":"x"}`, ""},
 	} {
 		record := &abi.RecordMessage{Key: []byte("k"), Data: []byte(r.data)}
 		var scan strictjson.Scanner

@@ -52,7 +52,8 @@ func (x *index) find(stream store.Stream, t terms, most int) (found []finding, e
 // ranked returns the matching records, ranked by the rare phrases in telling.
 func (x *index) ranked(id int64, t terms, telling []phrase) (out []finding, err error) {
 	fits := map[int64]bool{}
-	if err := x.rows(fmt.Sprintf("SELECT rowid FROM w%[1]d WHERE w%[1]d MATCH ?", id), func(st *sqlite3.Stmt) { fits[st.ColumnInt64(0)] = true }, t.match()); err != nil || len(fits) == 0 {
+	if err := x.rows(fmt.Sprintf("SELECT rowid FROM w%[1]d WHERE w%[1]d MATCH ?", id),
+		func(st *sqlite3.Stmt) { fits[st.ColumnInt64(0)] = true }, t.match()); err != nil || len(fits) == 0 {
 		return nil, err
 	}
 	all, err := x.match(id, all(telling), best, rare)

@@ -75,7 +75,8 @@ func (x *index) begin() error {
 	if err := fts5.Register(x.db); err != nil {
 		return err
 	}
-	if err := x.db.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000; PRAGMA trusted_schema=OFF"); err != nil {
+	if err := x.db.Exec(
+		"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000; PRAGMA trusted_schema=OFF"); err != nil {
 		return err
 	}
 	version := int64(0)
@@ -84,7 +85,8 @@ func (x *index) begin() error {
 	}
 	switch version {
 	case 0:
-		if err := x.db.Exec(fmt.Sprintf("CREATE TABLE parts (id INTEGER PRIMARY KEY AUTOINCREMENT, stream TEXT NOT NULL UNIQUE, since INTEGER NOT NULL, mark INTEGER NOT NULL); PRAGMA user_version=%d", layout)); err != nil {
+		if err := x.db.Exec(fmt.Sprintf(
+			"CREATE TABLE parts (id INTEGER PRIMARY KEY AUTOINCREMENT, stream TEXT NOT NULL UNIQUE, since INTEGER NOT NULL, mark INTEGER NOT NULL); PRAGMA user_version=%d", layout)); err != nil {
 			return err
 		}
 	case layout:
@@ -200,7 +202,8 @@ func (x *index) drop(stream store.Stream) error {
 func (x *index) create(stream store.Stream, since time.Time) (p part, err error) {
 	p = part{since: since}
 	err = x.step(func() error {
-		if err := x.exec("INSERT INTO parts (stream, since, mark) VALUES (?, ?, 0)", string(stream), since.UnixNano()); err != nil {
+		if err := x.exec("INSERT INTO parts (stream, since, mark) VALUES (?, ?, 0)", string(stream),
+			since.UnixNano()); err != nil {
 			return err
 		}
 		p.id = x.db.LastInsertRowID()
@@ -230,7 +233,8 @@ type reading struct {
 }
 
 // bring indexes the changes of a stream. It reads the next step while it writes one.
-func (x *index) bring(ctx context.Context, src Store, c store.Connection, s store.StreamStats, grow func() error) error {
+func (x *index) bring(ctx context.Context, src Store, c store.Connection, s store.StreamStats,
+	grow func() error) error {
 	p, ok := x.parts[s.Stream]
 	if !ok {
 		var err error
@@ -273,7 +277,8 @@ func read(ctx context.Context, src Store, c store.ConnectionID, stream store.Str
 	r.mark = mark
 	var text strings.Builder
 	for size := 0; len(r.changes) < stepRows && size < stepBytes; {
-		page, err := src.Records(ctx, store.RecordQuery{Connection: c, Stream: stream, After: r.mark, Deleted: true, Limit: pageRows})
+		page, err := src.Records(ctx,
+			store.RecordQuery{Connection: c, Stream: stream, After: r.mark, Deleted: true, Limit: pageRows})
 		if err != nil {
 			return reading{err: err}
 		}
@@ -318,7 +323,8 @@ func (x *index) change(id int64, changes []change) error {
 		return err
 	}
 	var all [3]*sqlite3.Stmt
-	for i, sql := range []string{"DELETE FROM w%d WHERE rowid = ?", "INSERT INTO k%d (key, at, version) VALUES (?, ?, ?)", "INSERT INTO w%d (rowid, words) VALUES (?, ?)"} {
+	for i, sql := range []string{"DELETE FROM w%d WHERE rowid = ?", "INSERT INTO k%d (key, at, version) VALUES (?, ?, ?)",
+		"INSERT INTO w%d (rowid, words) VALUES (?, ?)"} {
 		st, _, err := x.db.PrepareFlags(fmt.Sprintf(sql, id), sqlite3.PREPARE_PERSISTENT)
 		if err != nil {
 			return err
@@ -348,7 +354,8 @@ func (x *index) change(id int64, changes []change) error {
 
 // forget removes keys and returns their row ids.
 func (x *index) forget(id int64, changes []change) (gone []int64, err error) {
-	st, _, err := x.db.PrepareFlags(fmt.Sprintf("DELETE FROM k%d WHERE key = ? RETURNING id", id), sqlite3.PREPARE_PERSISTENT)
+	st, _, err := x.db.PrepareFlags(fmt.Sprintf("DELETE FROM k%d WHERE key = ? RETURNING id", id),
+		sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
 		return nil, err
 	}

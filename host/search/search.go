@@ -71,7 +71,8 @@ var _ host.Searcher = (*Indexes)(nil)
 // New returns Indexes. It makes each index when it is first needed.
 func New(o Options) *Indexes {
 	return &Indexes{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)),
-		files: cache.New(cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "search_limit", Room: o.Room}, (*place).close)}
+		files: cache.New(cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "search_limit", Room: o.Room},
+			(*place).close)}
 }
 
 // Close closes all files and removes temporary ones. No search may be running.
@@ -160,17 +161,20 @@ func (xs *Indexes) hit(ctx context.Context, f finding, t terms) (*host.Hit, erro
 		return nil, fmt.Errorf("read a record of %s: %w", f.connection, err)
 	}
 	connection, stream := string(f.connection), string(f.stream)
-	return &host.Hit{ConnectionID: connection, Stream: stream, Key: r.Key, IngestedAt: r.IngestedAt, Snippets: t.snippets(r.Data), Links: host.HitLinks{
-		Record: "/v1/connections/" + url.PathEscape(connection) + "/streams/" + url.PathEscape(stream) + "/records/" + url.PathEscape(r.Key),
-		Page:   "/ui/record?" + url.Values{"connection": {connection}, "stream": {stream}, "key": {r.Key}}.Encode(),
-	}}, nil
+	return &host.Hit{ConnectionID: connection, Stream: stream, Key: r.Key, IngestedAt: r.IngestedAt,
+		Snippets: t.snippets(r.Data), Links: host.HitLinks{
+			Record: "/v1/connections/" + url.PathEscape(connection) + "/streams/" + url.PathEscape(stream) + "/records/" +
+				url.PathEscape(r.Key),
+			Page: "/ui/record?" + url.Values{"connection": {connection}, "stream": {stream}, "key": {r.Key}}.Encode(),
+		}}, nil
 }
 
-// read reads a record by its version, or by its key if it has changed meanwhile or its version is unknown. To find a key
-// the embedded store may have to read all records that it has not indexed.
+// read reads a record by its version, or by its key if it has changed meanwhile or its version is unknown. To find a
+// key the embedded store may have to read all records that it has not indexed.
 func (xs *Indexes) read(ctx context.Context, f finding) (store.Record, error) {
 	if f.version > 0 {
-		page, err := xs.store.Records(ctx, store.RecordQuery{Connection: f.connection, Stream: f.stream, After: f.version - 1, Deleted: true, Limit: 1})
+		page, err := xs.store.Records(ctx,
+			store.RecordQuery{Connection: f.connection, Stream: f.stream, After: f.version - 1, Deleted: true, Limit: 1})
 		switch {
 		case errors.Is(err, store.ErrCursorExpired): // the stream was made anew
 		case err != nil:
@@ -189,7 +193,8 @@ func (xs *Indexes) seen(ctx context.Context, q host.SearchQuery) (out []store.Co
 		return nil, fmt.Errorf("list connections: %w", err)
 	}
 	for _, c := range all {
-		if !c.Temporary && (q.ConnectionID == "" || q.ConnectionID == string(c.ID)) && (q.Only == nil || slices.Contains(q.Only, c.ID)) {
+		if !c.Temporary && (q.ConnectionID == "" || q.ConnectionID == string(c.ID)) &&
+			(q.Only == nil || slices.Contains(q.Only, c.ID)) {
 			out = append(out, c)
 		}
 	}
@@ -197,7 +202,8 @@ func (xs *Indexes) seen(ctx context.Context, q host.SearchQuery) (out []store.Co
 }
 
 // searchConnection searches one connection. A damaged index is made again, once.
-func (xs *Indexes) searchConnection(ctx context.Context, c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
+func (xs *Indexes) searchConnection(ctx context.Context, c store.Connection, q host.SearchQuery,
+	t terms) (out []finding, err error) {
 	if err := xs.files.Idle(maxOpen - 1); err != nil {
 		return nil, fmt.Errorf("close an index: %w", err)
 	}
@@ -221,23 +227,27 @@ func (xs *Indexes) searchConnection(ctx context.Context, c store.Connection, q h
 	case err == nil, ctx.Err() != nil:
 		return out, err
 	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_WRITE), errors.Is(err, syscall.ENOSPC):
-		return nil, host.Refuse("store_no_space", "the disk is full, so connection %s cannot be indexed for search; free some space and search again", c.ID)
+		return nil, host.Refuse("store_no_space",
+			"the disk is full, so connection %s cannot be indexed for search; free some space and search again", c.ID)
 	}
 	return nil, fmt.Errorf("search connection %s: %w", c.ID, err)
 }
 
 func damaged(err error) bool {
-	return errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, errLayout) || errors.Is(err, sqlite3.ERROR)
+	return errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, errLayout) ||
+		errors.Is(err, sqlite3.ERROR)
 }
 
-func (xs *Indexes) tryConnection(ctx context.Context, f *cache.File[place], c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
+func (xs *Indexes) tryConnection(ctx context.Context, f *cache.File[place], c store.Connection, q host.SearchQuery,
+	t terms) (out []finding, err error) {
 	p := &f.Value
 	defer func() { // when SQLite runs out of memory the library panics and the connection is lost
 		if r := recover(); r != nil {
 			if e, ok := r.(error); !ok || e.Error() != "sqlite3: out of memory" {
 				panic(r)
 			}
-			p.index, out, err = nil, nil, host.Refuse("search_limit", "the search needs more than %d MiB of memory; look for less at once", maxMemory>>20)
+			p.index, out, err = nil, nil,
+				host.Refuse("search_limit", "the search needs more than %d MiB of memory; look for less at once", maxMemory>>20)
 		}
 	}()
 	if p.index != nil && !p.index.same() {
@@ -265,7 +275,8 @@ func (xs *Indexes) tryConnection(ctx context.Context, f *cache.File[place], c st
 		}
 		found, err := p.index.find(stream, t, q.Limit+1)
 		if errors.Is(err, sqlite3.INTERRUPT) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, host.Refuse("search_limit", "the search took longer than %s; look in one connection or for rarer words", within)
+			return nil, host.Refuse("search_limit", "the search took longer than %s; look in one connection or for rarer words",
+				within)
 		}
 		if err != nil {
 			return nil, err

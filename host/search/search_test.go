@@ -59,7 +59,8 @@ func (w *world) collect(c store.ConnectionID, stream store.Stream, records ...st
 	if _, err := w.store.Connection(w.Context(), c); errors.Is(err, store.ErrNotFound) {
 		w.must(w.store.PutConnection(w.Context(), store.Connection{ID: c, CreatedAt: time.Unix(int64(1_700_000_000+w.n), 0)}))
 	}
-	run := store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", w.n)), ConnectionID: c, Status: "active", StartedAt: time.Now()}
+	run := store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", w.n)), ConnectionID: c, Status: "active",
+		StartedAt: time.Now()}
 	lease, err := w.store.Acquire(w.Context(), run, "host", "boot", time.Hour)
 	w.must(err)
 	b := &store.Batch{Stream: stream}
@@ -75,7 +76,8 @@ func (w *world) collect(c store.ConnectionID, stream store.Stream, records ...st
 	over := run
 	over.Status, over.FinishedAt = "succeeded", &now
 	r, err := w.store.Submit(w.Context(), &store.Commit{Lease: lease, Batches: []*store.Batch{b}, Run: &over, End: true,
-		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.completed", RunID: run.ID, ConnectionID: c, OccurredAt: now, Data: json.RawMessage(`{}`)}}})
+		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.completed", RunID: run.ID,
+			ConnectionID: c, OccurredAt: now, Data: json.RawMessage(`{}`)}}})
 	w.must(err)
 	<-r.Done()
 	_, err = r.Result()
@@ -128,7 +130,8 @@ func (w *world) marked(words string) (out []string) {
 // what was erased; and an index that is damaged or gone.
 func TestSearch(t *testing.T) {
 	w := newWorld(t)
-	w.collect("mail", "messages", `a {"subject":"The invoice of May","from":{"name":"Ann"},"size":12345}`, `b {"subject":"Lunch","tags":["the invoices","May I"]}`,
+	w.collect("mail", "messages", `a {"subject":"The invoice of May","from":{"name":"Ann"},"size":12345}`,
+		`b {"subject":"Lunch","tags":["the invoices","May I"]}`,
 		`c {"subject":"invoice invoice invoice"}`)
 	w.collect("git", "commits", `1 {"message":"invoice: rounds down"}`)
 	w.finds("lunch", "b")
@@ -150,13 +153,17 @@ func TestSearch(t *testing.T) {
 		t.Error(diff)
 	}
 	r := w.search(host.SearchQuery{Words: "invoice", ConnectionID: "mail", Stream: "messages", Limit: 1})
-	if !r.More || len(r.Hits) != 1 || r.Hits[0].Links != (host.HitLinks{Record: "/v1/connections/mail/streams/messages/records/c", Page: "/ui/record?connection=mail&key=c&stream=messages"}) {
+	if !r.More || len(r.Hits) != 1 ||
+		r.Hits[0].Links != (host.HitLinks{Record: "/v1/connections/mail/streams/messages/records/c",
+			Page: "/ui/record?connection=mail&key=c&stream=messages"}) {
 		t.Errorf("%+v", r)
 	}
-	if r := w.search(host.SearchQuery{Words: "invoice", Only: []store.ConnectionID{"git"}}); len(r.Hits) != 1 || r.Hits[0].ConnectionID != "git" {
+	if r := w.search(host.SearchQuery{Words: "invoice", Only: []store.ConnectionID{"git"}}); len(r.Hits) != 1 ||
+		r.Hits[0].ConnectionID != "git" {
 		t.Errorf("%+v", r)
 	}
-	if r := w.search(host.SearchQuery{Words: "invoice", ConnectionID: "mail", Only: []store.ConnectionID{"git"}}); len(r.Hits) != 0 {
+	if r := w.search(host.SearchQuery{Words: "invoice", ConnectionID: "mail",
+		Only: []store.ConnectionID{"git"}}); len(r.Hits) != 0 {
 		t.Errorf("%+v", r)
 	}
 
@@ -207,9 +214,13 @@ func TestSearch(t *testing.T) {
 func TestLanguages(t *testing.T) {
 	w := newWorld(t)
 	texts := map[string]string{
-		"zh": "我们明天去北京大学开会。", "ja": "東京都の天気は晴れです。データを保存した", "th": "ฉันชอบกินข้าวผัดที่ร้านอาหาร", "ko": "서울에서 회의가 열렸다",
-		"de": "Die Straße nach Zürich; Größe: 5 Öfen", "ar": "اَلسَّلَامُ عَلَيْكُمْ يا أحمد في المدرسة", "fr": "Un élève naïf mangé à Noël, cœur", "el": "Ο Σίσυφος", "ru": "Ёлка в лесу",
-		"hi": "हिन्दी में लिखा", "pieces": "Cafe\u0301 cre\u0300me", "wide": "ＡＢＣ１２３ ｶﾀｶﾅ", "tr": "Iğdır ılık", "vi": "Tiếng Việt rất đẹp",
+		"zh": "我们明天去北京大学开会。", "ja": "東京都の天気は晴れです。データを保存した",
+		"th": "ฉันชอบกินข้าวผัดที่ร้านอาหาร",
+		"ko": "서울에서 회의가 열렸다", "de": "Die Straße nach Zürich; Größe: 5 Öfen",
+		"ar": "اَلسَّلَامُ عَلَيْكُمْ يا أحمد في المدرسة",
+		"fr": "Un élève naïf mangé à Noël, cœur", "el": "Ο Σίσυφος", "ru": "Ёлка в лесу",
+		"hi": "हिन्दी में लिखा", "pieces": "Cafe\u0301 cre\u0300me",
+		"wide": "ＡＢＣ１２３ ｶﾀｶﾅ", "tr": "Iğdır ılık", "vi": "Tiếng Việt rất đẹp",
 	}
 	var records []string
 	for key, text := range texts {
@@ -219,11 +230,14 @@ func TestLanguages(t *testing.T) {
 	}
 	w.collect("all", "texts", records...)
 	for words, key := range map[string]string{
-		"北京": "zh", "北京大学": "zh", "学": "zh", "会": "zh", `"去北京"`: "zh", "天気": "ja", "東京都": "ja", "データ": "ja", "保存": "ja", "た": "ja",
-		"ข้าวผัด": "th", "ร้านอาหาร": "th", "กิน": "th", "서울": "ko", "회의": "ko", "열렸": "ko",
-		"strasse": "de", "STRASSE": "de", "straße": "de", "zurich": "de", "größe": "de", "grosse": "de", "ofen": "de", "öf*": "", "öfe*": "de",
-		"السلام": "ar", "احمد": "ar", "المدرسه": "ar", "eleve": "fr", "ÉLÈVE": "fr", "noel": "fr", "coeur": "fr", "naif": "fr", "ΣΊΣΥΦΟΣ": "el", "σισυφοσ": "el",
-		"елка": "ru", "ЛЕСУ": "ru", "हिन्दी": "hi", "café": "pieces", "creme": "pieces", "abc123": "wide", "カタカナ": "wide", "igdir": "tr", "viet": "vi", "đẹp": "vi", "dep": "vi",
+		"北京": "zh", "北京大学": "zh", "学": "zh", "会": "zh", `"去北京"`: "zh", "天気": "ja",
+		"東京都": "ja", "データ": "ja", "保存": "ja", "た": "ja", "ข้าวผัด": "th",
+		"ร้านอาหาร": "th", "กิน": "th", "서울": "ko", "회의": "ko", "열렸": "ko",
+		"strasse": "de", "STRASSE": "de", "straße": "de", "zurich": "de", "größe": "de", "grosse": "de", "ofen": "de",
+		"öf*": "", "öfe*": "de", "السلام": "ar", "احمد": "ar", "المدرسه": "ar", "eleve": "fr",
+		"ÉLÈVE": "fr", "noel": "fr", "coeur": "fr", "naif": "fr", "ΣΊΣΥΦΟΣ": "el", "σισυφοσ": "el",
+		"елка": "ru", "ЛЕСУ": "ru", "हिन्दी": "hi", "café": "pieces", "creme": "pieces",
+		"abc123": "wide", "カタカナ": "wide", "igdir": "tr", "viet": "vi", "đẹp": "vi", "dep": "vi",
 	} {
 		if key == "" {
 			w.finds(words)
@@ -235,7 +249,9 @@ func TestLanguages(t *testing.T) {
 		}
 	}
 	for words, want := range map[string]string{
-		"北京大学": "text: 我们明天去[北京大学]开会。", "会": "text: 我们明天去北京大学开[会]。", "学": "text: 我们明天去北京大[学]开会。", "strasse": "text: Die [Straße] nach Zürich; Größe: 5 Öfen",
+		"北京大学": "text: 我们明天去[北京大学]开会。", "会": "text: 我们明天去北京大学开[会]。",
+		"学":       "text: 我们明天去北京大[学]开会。",
+		"strasse": "text: Die [Straße] nach Zürich; Größe: 5 Öfen",
 	} {
 		if diff := cmp.Diff([]string{want}, w.marked(words)); diff != "" {
 			t.Error(diff)
@@ -250,11 +266,14 @@ func TestLanguages(t *testing.T) {
 func TestHostile(t *testing.T) {
 	w := newWorld(t)
 	w.collect("c", "s", `a {"te\u202ext<b>":"<script>alert(1)</script> \u0000\u001b[31mred\u202e needle \"quoted\" AND or NOT near"}`,
-		`long {"x":"`+strings.Repeat("a", 300)+strings.Repeat(" filler", 20_000)+` tail"}`, `deep {"x":`+strings.Repeat("[", 60)+`"bottom"`+strings.Repeat("]", 60)+`}`)
+		`long {"x":"`+strings.Repeat("a", 300)+strings.Repeat(" filler", 20_000)+` tail"}`,
+		`deep {"x":`+strings.Repeat("[", 60)+`"bottom"`+strings.Repeat("]", 60)+`}`)
 	for _, words := range []string{
-		`"`, `""`, `"needle`, `needle"`, `needle AND`, `NOT needle`, `needle OR (`, `needle)`, `col:needle`, `^needle`, `NEAR(needle red, 2)`, `needle + red`, `{a b}: needle`, `*`, `-`, `--`, `- needle`,
-		`needle'; DROP TABLE w1`, "needle\x00", "needle\xff", `"needle"*`, `"needle" *`, `nee**`, `-"`, `needle -""`, `'needle'`, `\needle\`, `🦀`, `needle 🦀`, "\u202e", `w1`, `rowid:1`,
-		strings.Repeat(`"`, 999), strings.Repeat("a", 1000), strings.Repeat("(", 1000), strings.Repeat("-a ", 9) + "needle", strings.Repeat("京", 33),
+		`"`, `""`, `"needle`, `needle"`, `needle AND`, `NOT needle`, `needle OR (`, `needle)`, `col:needle`, `^needle`,
+		`NEAR(needle red, 2)`, `needle + red`, `{a b}: needle`, `*`, `-`, `--`, `- needle`, `needle'; DROP TABLE w1`,
+		"needle\x00", "needle\xff", `"needle"*`, `"needle" *`, `nee**`, `-"`, `needle -""`, `'needle'`, `\needle\`, `🦀`,
+		`needle 🦀`, "\u202e", `w1`, `rowid:1`, strings.Repeat(`"`, 999), strings.Repeat("a", 1000),
+		strings.Repeat("(", 1000), strings.Repeat("-a ", 9) + "needle", strings.Repeat("京", 33),
 	} {
 		_, err := w.indexes.Search(t.Context(), host.SearchQuery{Words: words})
 		var r *host.Refusal
@@ -262,7 +281,8 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%q: %v", words, err)
 		}
 	}
-	for _, words := range []string{"", " ", "-needle", "🦀", strings.Repeat("a ", 21), strings.Repeat("a", 1001), `"` + strings.Repeat("a ", 33) + `"`} {
+	for _, words := range []string{"", " ", "-needle", "🦀", strings.Repeat("a ", 21), strings.Repeat("a", 1001),
+		`"` + strings.Repeat("a ", 33) + `"`} {
 		if _, err := w.indexes.Search(t.Context(), host.SearchQuery{Words: words}); err == nil {
 			t.Errorf("%q was looked for", words)
 		}
@@ -276,7 +296,8 @@ func TestHostile(t *testing.T) {
 	w.finds(strings.Repeat("a", 64), "long") // of a word so many characters count
 	w.finds("tail", "long")
 	w.finds("bottom", "deep")
-	if diff := cmp.Diff([]string{`text<b>: <script>alert(1)</script> [31mred [needle] "quoted" AND or NOT near`}, w.marked("needle")); diff != "" {
+	if diff := cmp.Diff([]string{`text<b>: <script>alert(1)</script> [31mred [needle] "quoted" AND or NOT near`},
+		w.marked("needle")); diff != "" {
 		t.Error(diff)
 	}
 	if m := w.marked("tail"); len(m) != 1 || len(m[0]) > 300 {
@@ -366,7 +387,8 @@ type counted struct {
 	before func()
 }
 
-func (c *counted) Record(ctx context.Context, id store.ConnectionID, stream store.Stream, key string) (store.Record, error) {
+func (c *counted) Record(ctx context.Context, id store.ConnectionID, stream store.Stream,
+	key string) (store.Record, error) {
 	c.byKey.Add(1)
 	return c.Store.Record(ctx, id, stream, key)
 }
@@ -392,7 +414,8 @@ func TestByVersion(t *testing.T) {
 	}
 	c.before = sync.OnceFunc(func() { w.collect("c", "s", `a {"t":"one word anew"}`, `b`) })
 	r := w.search(host.SearchQuery{Words: "word"})
-	if n := c.byKey.Load(); n != 2 || len(r.Hits) != 1 || r.Hits[0].Key != "a" || !strings.Contains(fmt.Sprint(r.Hits[0].Snippets), "anew") {
+	if n := c.byKey.Load(); n != 2 || len(r.Hits) != 1 || r.Hits[0].Key != "a" ||
+		!strings.Contains(fmt.Sprint(r.Hits[0].Snippets), "anew") {
 		t.Errorf("%d were looked for by key, %+v", n, r)
 	}
 }

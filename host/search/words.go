@@ -81,7 +81,8 @@ func pairs(text string, at int, yield func(word) bool) (end int, on bool) {
 		one := string(appendFold(nil, r))
 		if n > 0 {
 			next, _ := utf8.DecodeRuneInString(text[at+size:])
-			if !yield(word{text: was + one, start: before, end: at + size, dense: true, last: at+size == len(text) || !dense(next)}) {
+			if !yield(word{text: was + one, start: before, end: at + size, dense: true,
+				last: at+size == len(text) || !dense(next)}) {
 				return at, false
 			}
 		}
@@ -163,6 +164,6 @@ func foldLetter(r rune) string {
 // spelled maps letters to those that are commonly typed instead. The Arabic ones correspond to accented letters in
 // Latin; the tatweel is not a letter.
 var spelled = map[rune]string{
-	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'þ': "th", 'ħ': "h", 'ı': "i", 'ŋ': "n", 'ς': "σ",
-	'ة': "ه", 'ى': "ي", 'ـ': "",
+	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'þ': "th", 'ħ': "h", 'ı': "i",
+	'ŋ': "n", 'ς': "σ", 'ة': "ه", 'ى': "ي", 'ـ': "",
 }

@@ -41,7 +41,8 @@ func readComment(text string) (*Claims, PublicKey, error) {
 		switch name {
 		case "connector", "version", "digest", "key":
 			if _, twice := found[name]; twice || value == "" {
-				return nil, PublicKey{}, fmt.Errorf("the signature %w: its trusted comment names the %s twice or not at all", ErrDamaged, name)
+				return nil, PublicKey{},
+					fmt.Errorf("the signature %w: its trusted comment names the %s twice or not at all", ErrDamaged, name)
 			}
 			found[name] = value
 		}

@@ -30,7 +30,8 @@ func ReadPublicKey(text []byte) (PublicKey, error) {
 func ParseKey(text string) (PublicKey, error) {
 	var k minisign.PublicKey
 	if len(text) > MaxKey || k.UnmarshalText([]byte(text)) != nil || k.String() != text {
-		return PublicKey{}, fmt.Errorf("the public key %w; it is one line that begins with RW, below an untrusted comment", ErrDamaged)
+		return PublicKey{}, fmt.Errorf("the public key %w; it is one line that begins with RW, below an untrusted comment",
+			ErrDamaged)
 	}
 	return PublicKey{text}, nil
 }

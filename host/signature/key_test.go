@@ -134,7 +134,8 @@ func TestPublicKey(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, text := range []string{"", "RW", k.String()[1:], k.String() + "\nmore", k.String()[:20] + "\n" + k.String()[20:], "untrusted comment: x"} {
+	for _, text := range []string{"", "RW", k.String()[1:], k.String() + "\nmore",
+		k.String()[:20] + "\n" + k.String()[20:], "untrusted comment: x"} {
 		if _, err := signature.ReadPublicKey([]byte(text)); !errors.Is(err, signature.ErrDamaged) {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -48,7 +48,8 @@ func TestMinisign(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("m.wasm.minisig", sign(t, ours, module, claims))
-	if out := minisign("-V", "-m", "m.wasm", "-p", "ours.pub"); !strings.Contains(out, "connector:"+claims.Connector+"\tversion:1.4.0") {
+	if out := minisign("-V", "-m", "m.wasm", "-p", "ours.pub"); !strings.Contains(out,
+		"connector:"+claims.Connector+"\tversion:1.4.0") {
 		t.Errorf("minisign shows no claims: %s", out)
 	}
 	minisign("-S", "-H", "-s", "ours", "-m", "m.wasm", "-x", "again.minisig")

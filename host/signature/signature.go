@@ -69,7 +69,8 @@ func Parse(text []byte) (*Signature, error) {
 		return nil, damaged
 	}
 	if s.s.Algorithm != minisign.HashEdDSA {
-		return nil, fmt.Errorf("the signature %w: it is not over a hash; sign again with minisign -H or sluice sign", ErrDamaged)
+		return nil, fmt.Errorf("the signature %w: it is not over a hash; sign again with minisign -H or sluice sign",
+			ErrDamaged)
 	}
 	if !utf8.ValidString(s.s.TrustedComment) || bytes.ContainsFunc([]byte(s.s.TrustedComment), otherControl) {
 		return nil, damaged
@@ -100,14 +101,18 @@ func (s *Signature) Verify(key PublicKey, module []byte, want Claims) error {
 	case hashed(module).Verify(key.minisign(), s.text):
 		return nil
 	default:
-		return fmt.Errorf("the signature %w, which key %s signed; this one is not that file, or was changed", ErrOtherModule, key.ID())
+		return fmt.Errorf("the signature %w, which key %s signed; this one is not that file, or was changed",
+			ErrOtherModule, key.ID())
 	}
-	return fmt.Errorf("the signature %w the module under key %s; one of the two was changed after signing, or it is forged", ErrInvalid, key.ID())
+	return fmt.Errorf(
+		"the signature %w the module under key %s; one of the two was changed after signing, or it is forged",
+		ErrInvalid, key.ID())
 }
 
 // other explains which module a genuine signature is of.
 func (s *Signature) other(want Claims) error {
-	return fmt.Errorf("the signature %w: of %.100s %.64s with digest %.80s; this is %.100s %.64s with digest %.80s", ErrOtherModule,
+	return fmt.Errorf("the signature %w: of %.100s %.64s with digest %.80s; this is %.100s %.64s with digest %.80s",
+		ErrOtherModule,
 		s.claims.Connector, s.claims.Version, s.claims.Digest, want.Connector, want.Version, want.Digest)
 }
 

@@ -47,7 +47,8 @@ func verify(text []byte, key signature.PublicKey, module []byte, want signature.
 func TestSigned(t *testing.T) {
 	k := newKey(t)
 	text := sign(t, k, module, claims)
-	for _, spelling := range [][]byte{text, bytes.TrimRight(text, "\n"), bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))} {
+	for _, spelling := range [][]byte{text, bytes.TrimRight(text, "\n"),
+		bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))} {
 		if err := verify(spelling, k.Public(), module, claims); err != nil {
 			t.Errorf("%q: %v", spelling, err)
 		}
@@ -101,7 +102,8 @@ func flipped(b []byte, i int) []byte {
 
 // known: an error of this package, not nil and not a surprise.
 func known(err error) bool {
-	return errors.Is(err, signature.ErrDamaged) || errors.Is(err, signature.ErrOtherKey) || errors.Is(err, signature.ErrOtherModule) || errors.Is(err, signature.ErrInvalid)
+	return errors.Is(err, signature.ErrDamaged) || errors.Is(err, signature.ErrOtherKey) ||
+		errors.Is(err, signature.ErrOtherModule) || errors.Is(err, signature.ErrInvalid)
 }
 
 // What is wrong is said: four ways to fail are four errors.
@@ -113,7 +115,8 @@ func TestRefused(t *testing.T) {
 	elsewhere := claims
 	elsewhere.Connector = "https://connectors.example/bank"
 	lines := strings.Split(string(text), "\n")
-	swapped := strings.Join([]string{lines[0], lines[1], strings.Split(string(sign(t, k, []byte("older"), older)), "\n")[2], lines[3], ""}, "\n")
+	swapped := strings.Join([]string{lines[0], lines[1],
+		strings.Split(string(sign(t, k, []byte("older"), older)), "\n")[2], lines[3], ""}, "\n")
 	unclaimed := strings.Replace(string(text), "\tkey:"+k.Public().String(), "", 1)
 	for _, c := range []struct {
 		name string
@@ -134,8 +137,10 @@ func TestRefused(t *testing.T) {
 		{"cut off", text[:len(text)-20], k.Public(), claims, signature.ErrDamaged},
 		{"more behind it", append(bytes.Clone(text), "\nmore\n"...), k.Public(), claims, signature.ErrDamaged},
 		{"a key for a signature", k.Public().Marshal(), k.Public(), claims, signature.ErrDamaged},
-		{"endless", append(bytes.Clone(text), bytes.Repeat([]byte("\n"), 1<<20)...), k.Public(), claims, signature.ErrDamaged},
-		{"escape codes in the comment", bytes.Replace(text, []byte("timestamp"), []byte("\x1b[2Jtimestamp"), 1), k.Public(), claims, signature.ErrDamaged},
+		{"endless", append(bytes.Clone(text), bytes.Repeat([]byte("\n"), 1<<20)...), k.Public(), claims,
+			signature.ErrDamaged},
+		{"escape codes in the comment", bytes.Replace(text, []byte("timestamp"), []byte("\x1b[2Jtimestamp"), 1), k.Public(),
+			claims, signature.ErrDamaged},
 	} {
 		if err := verify(c.text, c.key, module, c.want); !errors.Is(err, c.is) {
 			t.Errorf("%s: %v, want: %v", c.name, err, c.is)
@@ -158,7 +163,8 @@ func TestSameID(t *testing.T) {
 
 // What cannot stand in a comment is not signed: a tab would begin another claim.
 func TestNotSignable(t *testing.T) {
-	for _, c := range []signature.Claims{{"", "1", "d"}, {"a\tversion:9", "1", "d"}, {"a", "1\n", "d"}, {"a", "1", "\xff"}} {
+	for _, c := range []signature.Claims{{"", "1", "d"}, {"a\tversion:9", "1", "d"}, {"a", "1\n", "d"},
+		{"a", "1", "\xff"}} {
 		if _, err := signature.Sign(newKey(t), module, c, at); !errors.Is(err, signature.ErrNotSignable) {
 			t.Errorf("%q: %v", c, err)
 		}

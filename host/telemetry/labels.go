@@ -15,12 +15,12 @@ var (
 	// reasons lists the terminal reasons of runs, with "none" for success.
 	reasons = []string{
 		"none", "connector_reported_failed", "connector_reported_cancelled", "connector_protocol_violation",
-		"connector_exit_without_done", "connector_trapped", "connector_stdin_closed", "owner_cancelled", "owner_cancel_forced",
-		"run_timed_out", "assistance_timed_out", "interaction_handler_invalid_response", "memory_limit_exceeded",
-		"worker_protocol_error", "worker_lost", "launch_failed", "controller_restarted", "replay_diverged", "scheduler_dispatch_wedged", "runtime_error",
-		"authentication_error", "permission_error", "grant_consumed", "grant_expired", "grant_invalid", "grant_revoked",
-		"rate_limit_error", "connector_invalid", "ingest_http_error", "ingest_storage_error", "ingest_response_invalid",
-		"ingest_envelope_contract_violation",
+		"connector_exit_without_done", "connector_trapped", "connector_stdin_closed", "owner_cancelled",
+		"owner_cancel_forced", "run_timed_out", "assistance_timed_out", "interaction_handler_invalid_response",
+		"memory_limit_exceeded", "worker_protocol_error", "worker_lost", "launch_failed", "controller_restarted",
+		"replay_diverged", "scheduler_dispatch_wedged", "runtime_error", "authentication_error", "permission_error",
+		"grant_consumed", "grant_expired", "grant_invalid", "grant_revoked", "rate_limit_error", "connector_invalid",
+		"ingest_http_error", "ingest_storage_error", "ingest_response_invalid", "ingest_envelope_contract_violation",
 	}
 	triggers   = []string{"manual", "scheduled", "retry"}
 	kinds      = []string{"credentials", "otp", "manual_action", "approval", "clarification"}
@@ -32,7 +32,8 @@ var (
 		"not_ready", "scheduler_backoff_applied", "run_refused", "disabled",
 	}
 	methods = []string{
-		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions,
 	}
 )
 

@@ -37,7 +37,8 @@ func (s *Measured) Stalled() error { return store.Stalled(s.Store) }
 func (s *Measured) Now() time.Time { return store.Now(s.Store) }
 
 // Acquire implements store.Store.
-func (s *Measured) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (store.Lease, error) {
+func (s *Measured) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration,
+	with ...store.Write) (store.Lease, error) {
 	l, err := s.Store.Acquire(ctx, r, hostID, bootEpoch, ttl, with...)
 	if err == nil {
 		s.m.RunStarted(r.TriggerKind)

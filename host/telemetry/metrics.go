@@ -57,17 +57,22 @@ func NewMetrics(version, commit string) *Metrics {
 	m.runsEnded = m.counters("runs_total", "Runs that are over, by outcome and class of reason.", "outcome", "reason")
 	m.runSeconds = m.histograms("run_seconds", "How long runs took, waiting included, by outcome.",
 		[]float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}, "outcome")
-	m.records = m.counters("records_total", "Records that are durable, by what became of them: changed or unchanged.", "result")
+	m.records = m.counters("records_total", "Records that are durable, by what became of them: changed or unchanged.",
+		"result")
 	m.recordBytes = m.counter("record_bytes_total", "Bytes of records that are durable.")
 	m.batchRecords = m.histogram("batch_records", "Records in a batch.", []float64{1, 5, 25, 100, 250, 500, 1000})
 	m.batchSeconds = m.histogram("batch_seconds", "From handing a batch over to its being durable.", latency)
-	m.commitSeconds = m.histogram("store_commit_seconds", "From handing any commit of a run over to its being durable.", latency)
+	m.commitSeconds = m.histogram("store_commit_seconds", "From handing any commit of a run over to its being durable.",
+		latency)
 	m.commits = m.counters("store_commits_total", "Commits of runs, by result: ok, fenced, full or failed.", "result")
 	m.opened = m.counters("interactions_opened_total", "Questions to the owner, by kind.", "kind")
 	m.answered = m.counters("interactions_closed_total", "Questions that are closed, by status.", "status")
-	m.requests = m.counters("http_requests_total", "HTTP requests, by method, route template and status.", "method", "route", "status")
-	m.requestTime = m.histograms("http_request_seconds", "Until an answer was complete or a stream began, by method and route template.", latency, "method", "route")
-	m.deliveries = m.counters("webhook_deliveries_total", "Attempts to deliver to webhooks, by outcome, and webhooks disabled.", "outcome")
+	m.requests = m.counters("http_requests_total", "HTTP requests, by method, route template and status.",
+		"method", "route", "status")
+	m.requestTime = m.histograms("http_request_seconds",
+		"Until an answer was complete or a stream began, by method and route template.", latency, "method", "route")
+	m.deliveries = m.counters("webhook_deliveries_total",
+		"Attempts to deliver to webhooks, by outcome, and webhooks disabled.", "outcome")
 	m.ticks = m.counters("schedule_ticks_total", "Due times of schedules, by outcome.", "outcome")
 	m.skips = m.counters("schedule_skips_total", "Due times that started nothing, by reason.", "reason")
 	m.browserCounters()
@@ -105,7 +110,8 @@ func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.His
 }
 
 func (m *Metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "sluice", Name: name, Help: help, Buckets: buckets}, labels)
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "sluice", Name: name, Help: help,
+		Buckets: buckets}, labels)
 	m.registry.MustRegister(h)
 	return h
 }
@@ -156,7 +162,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	runsDesc        = desc("runs_open", "Runs that are not over, by state. Active is all of them; the other states are parts of it.", "state")
+	runsDesc = desc("runs_open",
+		"Runs that are not over, by state. Active is all of them; the other states are parts of it.", "state")
 	workersDesc     = desc("workers", "Worker processes that live: blank ones wait for a run.", "state")
 	usedDesc        = desc("store_bytes", "Bytes that the store takes.")
 	freeDesc        = desc("store_free_bytes", "Bytes that are left where the store is.")
@@ -167,7 +174,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (l *live) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{runsDesc, workersDesc, usedDesc, freeDesc, subscribersDesc, openDesc, pollingDesc} {
+	for _, d := range []*prometheus.Desc{runsDesc, workersDesc, usedDesc, freeDesc, subscribersDesc,
+		openDesc, pollingDesc} {
 		c <- d
 	}
 }

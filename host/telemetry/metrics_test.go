@@ -33,7 +33,8 @@ func report(m *telemetry.Metrics) {
 		m.Tick(end)
 	}
 	m.Skip("not_ready: secret_missing")
-	m.Browser("actions_total", "action", "click", "category", "Selection", "action_type", "side_effect", "result", "verified")
+	m.Browser("actions_total", "action", "click", "category", "Selection", "action_type", "side_effect",
+		"result", "verified")
 	m.Browser("recovery_total", "class", "VerificationFailure", "strategy", "state_refresh", "result", "success")
 	m.Ask(telemetry.Sources{
 		Runs:        func() telemetry.Runs { return telemetry.Runs{Active: 4, Queued: 1, Waiting: 2, Paused: 1} },
@@ -186,7 +187,8 @@ func (c *committing) PerStream() bool { return true }
 
 func (c *committing) Now() time.Time { return time.Unix(1, 0) }
 
-func (c *committing) Acquire(context.Context, store.Run, string, string, time.Duration, ...store.Write) (store.Lease, error) {
+func (c *committing) Acquire(context.Context, store.Run, string, string, time.Duration,
+	...store.Write) (store.Lease, error) {
 	return store.Lease{}, c.err
 }
 

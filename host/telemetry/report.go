@@ -69,14 +69,15 @@ func (m *Metrics) Skip(reason string) {
 // Allowed labels of browser actions: the table of verbs, the strategies of recovery, and so on.
 var (
 	verbs = []string{
-		"open", "navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "upload",
-		"wait", "expect", "extract", "snapshot", "screenshot", "cookies", "mark", "close",
+		"open", "navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust",
+		"scroll", "hover", "upload", "wait", "expect", "extract", "snapshot", "screenshot", "cookies", "mark", "close",
 	}
 	categories     = []string{"Navigation", "Input", "Selection", "Gesture", "ControlAdjustment"}
 	effects        = []string{"local_state", "side_effect"}
 	actionEnds     = []string{"verified", "failed"}
 	failureClasses = []string{
-		"TargetResolutionFailure", "ExecutionFailure", "VerificationFailure", "ControlConvergenceFailure", "SemanticMismatchFailure",
+		"TargetResolutionFailure", "ExecutionFailure", "VerificationFailure", "ControlConvergenceFailure",
+		"SemanticMismatchFailure",
 	}
 	strategies = []string{"re_resolve", "alternate_candidate", "state_refresh", "retry_adjustment", "step_back"}
 	stepEnds   = []string{"success", "failure"}
@@ -98,16 +99,20 @@ func (m *Metrics) browserCounters() {
 		}
 		m.browser[name] = c
 	}
-	add("network_inspections_total", "Looks at the traffic of a page after an action, by effect; those of local_state must be none.",
+	add("network_inspections_total",
+		"Looks at the traffic of a page after an action, by effect; those of local_state must be none.",
 		map[string][]string{"action_type": effects}, "action_type")
 	add("actions_total", "Actions in browsers, by verb, category, effect and result.",
-		map[string][]string{"action": verbs, "category": categories, "action_type": effects, "result": actionEnds}, "action", "category", "action_type", "result")
+		map[string][]string{"action": verbs, "category": categories, "action_type": effects, "result": actionEnds}, "action",
+		"category", "action_type", "result")
 	add("first_pass_verified_total", "Actions that were proved without recovery.", nil)
 	add("recovery_total", "Steps of recovery, by class of failure, strategy and result.",
-		map[string][]string{"class": failureClasses, "strategy": strategies, "result": stepEnds}, "class", "strategy", "result")
+		map[string][]string{"class": failureClasses, "strategy": strategies, "result": stepEnds}, "class",
+		"strategy", "result")
 	add("identical_retry_blocked_total", "Repetitions that were not tried, for they would have been the same again.", nil)
 	add("coordinate_fallback_total", "Adjustments that were made by coordinates.", nil)
-	add("events_undecodable_total", "Events of browsers that the host does not know; with the one it was tested with there are none.", nil)
+	add("events_undecodable_total",
+		"Events of browsers that the host does not know; with the one it was tested with there are none.", nil)
 	add("stale_reads_total", "Looks at a page that had to be repeated, for it changed meanwhile.", nil)
 	m.browser["network_inspections_total"].WithLabelValues("local_state") // shown as 0
 }

@@ -100,7 +100,8 @@ func (s *Spans) Start(ctx context.Context, name string, attrs map[string]any) (c
 	if tracer == nil {
 		tracer = noop.Tracer{}
 	}
-	ctx, span := tracer.Start(ctx, bounded(name), trace.WithAttributes(attributes(attrs)...), trace.WithLinks(linked(attrs[linkAttribute])...))
+	ctx, span := tracer.Start(ctx, bounded(name), trace.WithAttributes(attributes(attrs)...),
+		trace.WithLinks(linked(attrs[linkAttribute])...))
 	return ctx, func(err error) {
 		if err != nil {
 			span.SetStatus(codes.Error, kindOf(err))

@@ -46,8 +46,9 @@ func opened(t *testing.T) (*telemetry.Spans, *kept) {
 func TestSpans(t *testing.T) {
 	s, k := opened(t)
 	ctx, endRun := s.Start(t.Context(), "openwop.run", map[string]any{
-		"openwop.link": parent, "openwop.run_id": "run_1", "workflow_id": strings.Repeat("é", 300), "url": "https://user:pw@host/", "answer": "1234",
-		"node_attempt": 1, "event_seq": uint64(1 << 63), "cap_limit": struct{ Secret string }{"x"},
+		"openwop.link": parent, "openwop.run_id": "run_1", "workflow_id": strings.Repeat("é", 300),
+		"url": "https://user:pw@host/", "answer": "1234", "node_attempt": 1, "event_seq": uint64(1 << 63),
+		"cap_limit": struct{ Secret string }{"x"},
 	})
 	_, endCall := s.Start(ctx, "openwop.activity.network", nil)
 	endCall(errors.New("dial https://user:pw@host/: refused"))
@@ -70,7 +71,8 @@ func TestSpans(t *testing.T) {
 	if len(run.Links) != 1 || run.Links[0].SpanContext.TraceID().String() != parent[3:35] || len(call.Links) != 0 {
 		t.Errorf("links %v and %v", run.Links, call.Links)
 	}
-	if call.Status.Code != codes.Error || call.Status.Description != "error" || len(call.Events) > 0 || late.Status.Description != "timeout" {
+	if call.Status.Code != codes.Error || call.Status.Description != "error" || len(call.Events) > 0 ||
+		late.Status.Description != "timeout" {
 		t.Errorf("status %v, %v, events %v", call.Status, late.Status, call.Events)
 	}
 	got := map[string]string{}
@@ -135,7 +137,10 @@ func TestNoEndpoint(t *testing.T) {
 // OpenTelemetry's variables say more than the host does; an export that
 // fails is reported when the host ends, or in its log before.
 func TestEnvironment(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+	}))
 	defer server.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", server.URL)
 	t.Setenv("OTEL_SERVICE_NAME", "mine")

@@ -136,7 +136,8 @@ func (f *Fold) ask(id string, e store.Event, m members) {
 		i.InputSchema = m.raw("input_schema")
 	}
 	var seconds float64
-	if json.Unmarshal(m["timeout_seconds"], &seconds) == nil && m.raw("timeout_seconds") != nil && seconds >= 0 && seconds < maxTimeout.Seconds() {
+	if json.Unmarshal(m["timeout_seconds"], &seconds) == nil && m.raw("timeout_seconds") != nil && seconds >= 0 &&
+		seconds < maxTimeout.Seconds() {
 		i.ExpiresAt = new(e.OccurredAt.Add(time.Duration(seconds * float64(time.Second))))
 	}
 	if len(f.items) == maxItems {

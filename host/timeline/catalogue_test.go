@@ -94,7 +94,8 @@ func TestFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[timeline.Type]bool{"run.started": true, "run.batch_ingested": true, "node.started": true, "node.completed": false, "lease.lost": false} {
+	for name, want := range map[timeline.Type]bool{"run.started": true, "run.batch_ingested": true, "node.started": true,
+		"node.completed": false, "lease.lost": false} {
 		if f.Admits(name) != want {
 			t.Errorf("%s admitted: %v", name, !want)
 		}
@@ -103,7 +104,8 @@ func TestFilter(t *testing.T) {
 	if f.Admits("run.batch_ingested") || !f.Admits("run.started") || f.Admits("run.invented") {
 		t.Error("vocabulary=openwop admits a type of the run protocol")
 	}
-	for _, bad := range []string{",", "a,,b", "Run.started", "r*n", "*x", strings.Repeat("a", 65), strings.Repeat("a,", 65) + "a"} {
+	for _, bad := range []string{",", "a,,b", "Run.started", "r*n", "*x", strings.Repeat("a", 65),
+		strings.Repeat("a,", 65) + "a"} {
 		if _, err := timeline.ParseTypes(bad); err == nil {
 			t.Errorf("%.20q was taken", bad)
 		}

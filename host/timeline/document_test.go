@@ -43,9 +43,11 @@ func TestDocumentHasExactlyItsMembers(t *testing.T) {
 }
 
 func TestPayloadOfTheRunProtocol(t *testing.T) {
-	got := payloadOf(t, ev{typ: "run.batch_ingested", status: "succeeded", stream: "messages", interaction: "login-1", data: `{"batch_size":3}`})
-	want := map[string]any{"batch_size": 3.0, "connector_id": "https://connectors.example/mailbox", "connection_id": "mailbox",
-		"status": "succeeded", "interaction_id": "login-1", "stream": "messages"}
+	got := payloadOf(t, ev{typ: "run.batch_ingested", status: "succeeded", stream: "messages", interaction: "login-1",
+		data: `{"batch_size":3}`})
+	want := map[string]any{"batch_size": 3.0, "connector_id": "https://connectors.example/mailbox",
+		"connection_id": "mailbox",
+		"status":        "succeeded", "interaction_id": "login-1", "stream": "messages"}
 	if !maps.Equal(got, want) {
 		t.Errorf("payload %v, want %v", got, want)
 	}
@@ -59,18 +61,21 @@ func TestPayloadOfTheRunProtocol(t *testing.T) {
 }
 
 func TestPayloadOfOpenwopIsItsOwn(t *testing.T) {
-	got := payloadOf(t, ev{typ: "node.started", status: "started", data: `{"nodeId":"collect","source":{"kind":"connector"}}`})
+	got := payloadOf(t, ev{typ: "node.started", status: "started",
+		data: `{"nodeId":"collect","source":{"kind":"connector"}}`})
 	if !maps.Equal(got, map[string]any{"nodeId": "collect"}) {
 		t.Errorf("payload %v", got)
 	}
-	got = payloadOf(t, ev{typ: "interrupt.requested", data: `{"kind":"custom","key":"k","data":{},"nodeId":"collect","source":{},"timeoutMs":5}`})
+	got = payloadOf(t, ev{typ: "interrupt.requested",
+		data: `{"kind":"custom","key":"k","data":{},"nodeId":"collect","source":{},"timeoutMs":5}`})
 	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, []string{"data", "key", "kind", "timeoutMs"}) {
 		t.Errorf("closed payload has %v", keys)
 	}
 }
 
 func TestDocumentIsOneSafeLine(t *testing.T) {
-	e := new(script).commit(ev{typ: "run.progress_reported", data: "{\n \"message\": \"</script>&\u2028\u2029\"\n}"}).events[0]
+	e := new(script).commit(ev{typ: "run.progress_reported",
+		data: "{\n \"message\": \"</script>&\u2028\u2029\"\n}"}).events[0]
 	raw, err := json.Marshal(timeline.Document(e))
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +99,8 @@ func TestDocumentTakesDeepData(t *testing.T) { // a cursor as deep as a guest ma
 }
 
 func TestChunk(t *testing.T) {
-	e := new(script).commit(ev{typ: "output.chunk", node: "collect", data: `{"nodeId":"collect","chunk":"hi","isLast":true,"meta":{"model":"m"},"source":{}}`}).events[0]
+	e := new(script).commit(ev{typ: "output.chunk", node: "collect",
+		data: `{"nodeId":"collect","chunk":"hi","isLast":true,"meta":{"model":"m"},"source":{}}`}).events[0]
 	raw, err := json.Marshal(timeline.ChunkOf(e))
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,8 @@ func ParseTypes(text string) (Filter, error) {
 	if text == "" {
 		return f, nil
 	}
-	bad := &ParameterError{"types", "at most 64 event types with commas between them, each of at most 64 characters, * only at its end"}
+	bad := &ParameterError{"types",
+		"at most 64 event types with commas between them, each of at most 64 characters, * only at its end"}
 	f.exact = map[Type]bool{}
 	n := 0
 	for name := range strings.SplitSeq(text, ",") {

@@ -102,7 +102,8 @@ func (f *Fold) add(e store.Event, m members) {
 		}
 	case ArtifactCreated:
 		f.artifact(e, m)
-	case RunBrowserSurfaceRequested, RunBrowserSurfaceQueued, RunBrowserSurfaceStarting, RunBrowserSurfaceReady, RunBrowserSurfaceProbe,
+	case RunBrowserSurfaceRequested, RunBrowserSurfaceQueued, RunBrowserSurfaceStarting, RunBrowserSurfaceReady,
+		RunBrowserSurfaceProbe,
 		RunBrowserSurfaceFailed, RunBrowserSurfaceReleased, RunBrowserAction, RunBrowserEgressDenied:
 		f.browserEvent(t, m)
 	case RunAssistanceRequested, RunAssistanceUpdated, RunAssistanceResolved,
@@ -148,7 +149,8 @@ func (f *Fold) end(e store.Event, m members) {
 			i.Status = ItemAbandoned
 		}
 	}
-	status := map[Type]string{RunCompleted: NodeIsCompleted, RunFailed: NodeIsFailed, RunCancelled: NodeIsCancelled}[Type(e.Type)]
+	status := map[Type]string{RunCompleted: NodeIsCompleted, RunFailed: NodeIsFailed,
+		RunCancelled: NodeIsCancelled}[Type(e.Type)]
 	for _, n := range f.nodes { // a log without the end of a node, as after a crash of the host
 		if n.CompletedAt == "" && (n.Status == NodeIsRunning || n.Status == NodeIsSuspended) {
 			n.Status, n.CompletedAt = status, store.Time(e.OccurredAt)
@@ -185,9 +187,11 @@ func (f *Fold) artifact(e store.Event, m members) {
 		return
 	}
 	f.artifacts = append(f.artifacts, Artifact{
-		ArtifactID: abi.Cut(m.text("artifactId"), maxTypeName), ArtifactType: abi.Cut(m.text("artifactType"), maxTypeName), RunID: e.RunID,
+		ArtifactID: abi.Cut(m.text("artifactId"), maxTypeName), ArtifactType: abi.Cut(m.text("artifactType"), maxTypeName),
+		RunID:  e.RunID,
 		NodeID: nodeOf(e, m), CreatedAt: store.Time(e.OccurredAt), Summary: abi.Cut(m.text("summary"), maxSummary),
-		MediaType: abi.Cut(m.text("mediaType"), maxTypeName), Size: m.integer("size"), Digest: abi.Cut(m.text("digest"), maxTypeName),
+		MediaType: abi.Cut(m.text("mediaType"), maxTypeName), Size: m.integer("size"),
+		Digest: abi.Cut(m.text("digest"), maxTypeName),
 	})
 }
 

@@ -23,22 +23,34 @@ func TestStatus(t *testing.T) {
 	}{
 		{"accepted", new(script), timeline.Pending},
 		{"launch failed", new(script).commit(ev{typ: "run.failed", status: "failed", data: failure}), timeline.Failed},
-		{"cancelled while pending", new(script).commit(ev{typ: "run.cancel_requested"}, ev{typ: "run.cancelled", status: "cancelled"}), timeline.Cancelled},
+		{"cancelled while pending",
+			new(script).commit(ev{typ: "run.cancel_requested"}, ev{typ: "run.cancelled", status: "cancelled"}),
+			timeline.Cancelled},
 		{"started", started(), timeline.Running},
 		{"approval", started().ask("a", "manual_action", "approval", "response_required"), timeline.WaitingApproval},
 		{"clarification", started().ask("a", "otp", "clarification", "response_required"), timeline.WaitingInput},
 		{"custom", started().ask("a", "x", "custom", "response_required"), timeline.WaitingInput},
 		{"external", started().ask("a", "x", "external-event", "response_required"), timeline.WaitingExternal},
-		{"answered", started().ask("a", "otp", "clarification", "response_required").closeBy("a", "success", "owner", true), timeline.Running},
+		{"answered", started().ask("a", "otp", "clarification", "response_required").closeBy("a", "success", "owner", true),
+			timeline.Running},
 		{"paused", started().commit(paused), timeline.Paused},
 		{"resumed", started().commit(paused).commit(resumed), timeline.Running},
-		{"paused while waiting", started().ask("a", "otp", "clarification", "response_required").commit(paused), timeline.Paused},
-		{"resumed to waiting", started().ask("a", "otp", "clarification", "response_required").commit(paused).commit(resumed), timeline.WaitingInput},
-		{"answered while paused", started().ask("a", "otp", "clarification", "response_required").commit(paused).closeBy("a", "success", "owner", false), timeline.Paused},
-		{"resumed after the answer", started().ask("a", "otp", "clarification", "response_required").commit(paused).closeBy("a", "success", "owner", false).commit(resumed), timeline.Running},
+		{"paused while waiting", started().ask("a", "otp", "clarification", "response_required").commit(paused),
+			timeline.Paused},
+		{"resumed to waiting", started().ask("a", "otp", "clarification", "response_required").commit(paused).commit(resumed),
+			timeline.WaitingInput},
+		{"answered while paused",
+			started().ask("a", "otp", "clarification", "response_required").commit(paused).closeBy("a", "success", "owner",
+				false), timeline.Paused},
+		{"resumed after the answer",
+			started().ask("a", "otp", "clarification", "response_required").commit(paused).closeBy("a", "success", "owner",
+				false).commit(resumed), timeline.Running},
 		{"completed", started().commit(ev{typ: "run.completed", status: "succeeded"}), timeline.Completed},
-		{"connector reported cancelled", started().commit(ev{typ: "run.failed", status: "cancelled", data: `{"reason":"connector_reported_cancelled"}`}), timeline.Failed},
-		{"cancelled while paused", started().commit(paused).commit(ev{typ: "run.cancelled", status: "cancelled"}), timeline.Cancelled},
+		{"connector reported cancelled",
+			started().commit(ev{typ: "run.failed", status: "cancelled", data: `{"reason":"connector_reported_cancelled"}`}),
+			timeline.Failed},
+		{"cancelled while paused", started().commit(paused).commit(ev{typ: "run.cancelled", status: "cancelled"}),
+			timeline.Cancelled},
 	}
 	for _, c := range cases {
 		f := c.log.fold()
@@ -70,11 +82,15 @@ func everything() *script {
 	return started().
 		commit(ev{typ: "run.progress_reported", stream: "messages", data: `{"message":"one","count":1,"total":9}`}).
 		commit(ev{typ: "run.progress_reported", data: `{"message":"all"}`}).
-		commit(ev{typ: "run.batch_ingested", stream: "messages", data: `{"records_attempted":5,"records_accepted":4,"records_flushed":4,"records_permanently_rejected":1}`}).
-		commit(ev{typ: "run.batch_ingested", stream: "messages", data: `{"records_attempted":1,"records_accepted":1,"records_flushed":1}`}).
+		commit(ev{typ: "run.batch_ingested", stream: "messages",
+			data: `{"records_attempted":5,"records_accepted":4,"records_flushed":4,"records_permanently_rejected":1}`}).
+		commit(ev{typ: "run.batch_ingested", stream: "messages",
+			data: `{"records_attempted":1,"records_accepted":1,"records_flushed":1}`}).
 		commit(ev{typ: "run.state_staged", stream: "messages", data: `{"cursor":{"a":1}}`}).
-		commit(ev{typ: "run.assistance_requested", data: `{"assistance_request_id":"r1","message":"wait","progress_posture":"running","owner_action":"act_elsewhere","response_obligation":"none","sensitivity":"none","timeout_seconds":60,"attachments":[{"kind":"url","label":"Site","url":"https://x.example/?t=1"}]}`}).
-		commit(ev{typ: "run.assistance_updated", data: `{"assistance_request_id":"r1","attachments":[{"kind":"qr","label":"Code","payload":"secret"}]}`}).
+		commit(ev{typ: "run.assistance_requested",
+			data: `{"assistance_request_id":"r1","message":"wait","progress_posture":"running","owner_action":"act_elsewhere","response_obligation":"none","sensitivity":"none","timeout_seconds":60,"attachments":[{"kind":"url","label":"Site","url":"https://x.example/?t=1"}]}`}).
+		commit(ev{typ: "run.assistance_updated",
+			data: `{"assistance_request_id":"r1","attachments":[{"kind":"qr","label":"Code","payload":"secret"}]}`}).
 		ask("login-1", "otp", "clarification", "response_required").
 		commit(paused).commit(resumed).
 		closeBy("login-1", "success", "owner", true).
@@ -83,8 +99,12 @@ func everything() *script {
 
 func TestSnapshot(t *testing.T) {
 	r := row()
-	r.Request = store.Request{Tags: []string{"a"}, Metadata: json.RawMessage(`{"m":1}`), Configurable: json.RawMessage(`{"api_key":"k","deep":[{"myToken":{"x":1},"credentialRef":"r","n":12345678901234567890}]}`)}
-	got := everything().fold().Snapshot(r, timeline.About{ConnectorName: "mailbox", ConnectorVersion: "1.2.3", EngineVersion: "sluice 1", Live: &timeline.Live{Phase: "waiting", PauseRequested: true}})
+	r.Request = store.Request{Tags: []string{"a"}, Metadata: json.RawMessage(`{"m":1}`),
+		Configurable: json.RawMessage(
+			`{"api_key":"k","deep":[{"myToken":{"x":1},"credentialRef":"r","n":12345678901234567890}]}`)}
+	got := everything().fold().Snapshot(r,
+		timeline.About{ConnectorName: "mailbox", ConnectorVersion: "1.2.3", EngineVersion: "sluice 1",
+			Live: &timeline.Live{Phase: "waiting", PauseRequested: true}})
 	want := `{
  "runId": "run_01K9W3C7RZ5D1N8V5X9M2QH4TB",
  "workflowId": "mailbox",
@@ -250,7 +270,8 @@ func TestSnapshotSharesNothing(t *testing.T) {
 	f := everything().fold()
 	s := f.Snapshot(row(), timeline.About{})
 	before := encode(t, s)
-	f.Add(store.Event{Sequence: f.Next(), Type: "run.batch_ingested", Stream: "messages", Data: json.RawMessage(`{"records_flushed":50}`)},
+	f.Add(store.Event{Sequence: f.Next(), Type: "run.batch_ingested", Stream: "messages",
+		Data: json.RawMessage(`{"records_flushed":50}`)},
 		store.Event{Sequence: f.Next() + 1, Type: "run.completed", Data: json.RawMessage(`{}`)})
 	if after := encode(t, s); after != before {
 		t.Errorf("a snapshot changed to\n%s", after)
@@ -260,22 +281,27 @@ func TestSnapshotSharesNothing(t *testing.T) {
 func TestSnapshotOfARunThatIsOver(t *testing.T) {
 	f := everything().commit(ev{typ: "run.failed", status: "cancelled", data: failure}).fold()
 	s := f.Snapshot(row(), timeline.About{Live: &timeline.Live{Phase: "committing", CancelRequested: true}})
-	if s.Error == nil || s.Error.Code != "run_timed_out" || s.Error.Message != "too long" || string(s.Error.Details) != `{"deadline":"wall"}` {
+	if s.Error == nil || s.Error.Code != "run_timed_out" || s.Error.Message != "too long" ||
+		string(s.Error.Details) != `{"deadline":"wall"}` {
 		t.Errorf("error %+v", s.Error)
 	}
-	if s.Interrupt != nil || s.CurrentNodeID != "" || s.Sluice.Phase != nil || s.Sluice.CancelRequested || len(s.Sluice.Assistance) != 0 {
+	if s.Interrupt != nil || s.CurrentNodeID != "" || s.Sluice.Phase != nil || s.Sluice.CancelRequested ||
+		len(s.Sluice.Assistance) != 0 {
 		t.Errorf("something of the run goes on: %s", encode(t, s))
 	}
-	if s.Sluice.Result != "cancelled" || s.Sluice.TerminalReason != "run_timed_out" || *s.Metrics.RecordsEmitted != 7 || *s.Metrics.DurationMs != 99 {
+	if s.Sluice.Result != "cancelled" || s.Sluice.TerminalReason != "run_timed_out" || *s.Metrics.RecordsEmitted != 7 ||
+		*s.Metrics.DurationMs != 99 {
 		t.Errorf("end is %s", encode(t, s))
 	}
-	if got, want := string(s.Sluice.Checkpoints), `"commit_status":"not_committed"`; !strings.Contains(got, want) || s.Sluice.KnownGaps == nil {
+	if got, want := string(s.Sluice.Checkpoints), `"commit_status":"not_committed"`; !strings.Contains(got, want) ||
+		s.Sluice.KnownGaps == nil {
 		t.Errorf("checkpoints %s, gaps %s", got, s.Sluice.KnownGaps)
 	}
 	if n := s.NodeStates["collect"]; n.Status != timeline.NodeIsFailed || n.CompletedAt == "" {
 		t.Errorf("node %+v", n)
 	}
-	if raw := encode(t, s.WithoutStates()); strings.Contains(raw, "nodeStates") || strings.Contains(raw, "variables") || strings.Contains(raw, "channels") {
+	if raw := encode(t, s.WithoutStates()); strings.Contains(raw, "nodeStates") || strings.Contains(raw, "variables") ||
+		strings.Contains(raw, "channels") {
 		t.Errorf("list form has states: %s", raw)
 	}
 }
@@ -283,15 +309,19 @@ func TestSnapshotOfARunThatIsOver(t *testing.T) {
 func TestSnapshotWithoutALog(t *testing.T) {
 	r := row()
 	r.Pruned, r.Status, r.Phase = true, "cancelled", ""
-	r.Result = json.RawMessage(`{"terminal_reason":"connector_reported_cancelled","records_attempted":3,"checkpoint_summary":{"mode":"m"},"failure":{"message":"said so","origin":"connector","subtype":"x"},"deadline":"wall","usage":{"wall_ms":12}}`)
+	r.Result = json.RawMessage(
+		`{"terminal_reason":"connector_reported_cancelled","records_attempted":3,"checkpoint_summary":{"mode":"m"},"failure":{"message":"said so","origin":"connector","subtype":"x"},"deadline":"wall","usage":{"wall_ms":12}}`)
 	s := new(timeline.Fold).Snapshot(r, timeline.About{RetentionFloor: 44})
-	if s.Status != timeline.Failed || s.Error == nil || s.Error.Code != "connector_reported_cancelled" || s.Error.Message != "said so" {
+	if s.Status != timeline.Failed || s.Error == nil || s.Error.Code != "connector_reported_cancelled" ||
+		s.Error.Message != "said so" {
 		t.Errorf("snapshot %s", encode(t, s))
 	}
-	if got, want := string(s.Error.Details), `{"deadline":"wall","failure_origin":"connector","violation":{"subtype":"x"}}`; got != want {
+	if got, want := string(s.Error.Details),
+		`{"deadline":"wall","failure_origin":"connector","violation":{"subtype":"x"}}`; got != want {
 		t.Errorf("details %s, want %s", got, want)
 	}
-	if s.Sluice.RetentionFloor != 44 || s.Sluice.LastSequence != nil || *s.Metrics.DurationMs != 12 || s.Metrics.RecordsAttempted != 3 || s.Sluice.Result != "cancelled" {
+	if s.Sluice.RetentionFloor != 44 || s.Sluice.LastSequence != nil || *s.Metrics.DurationMs != 12 ||
+		s.Metrics.RecordsAttempted != 3 || s.Sluice.Result != "cancelled" {
 		t.Errorf("snapshot %s", encode(t, s))
 	}
 }
@@ -309,13 +339,17 @@ func TestClosings(t *testing.T) {
 		{"open", ask(), timeline.Open, ""},
 		{"open while paused", ask().commit(paused), timeline.Open, ""},
 		{"answered", ask().closeBy("a", "success", "key:k1", true), timeline.Answered, "interrupt_already_resolved"},
-		{"cancelled by the owner", ask().closeBy("a", "cancelled", "owner", true), timeline.Answered, "interrupt_already_resolved"},
-		{"answered, then the run ended", ask().closeBy("a", "success", "owner", true).commit(failed), timeline.Answered, "interrupt_already_resolved"},
+		{"cancelled by the owner", ask().closeBy("a", "cancelled", "owner", true), timeline.Answered,
+			"interrupt_already_resolved"},
+		{"answered, then the run ended", ask().closeBy("a", "success", "owner", true).commit(failed), timeline.Answered,
+			"interrupt_already_resolved"},
 		{"timed out", ask().closeBy("a", "timeout", "host", true), timeline.TimedOut, "no_pending_interaction"},
 		{"surface lost", ask().closeBy("a", "cancelled", "host", true, lost), timeline.SurfaceLost, "no_pending_interaction"},
 		{"host gave up", ask().closeBy("a", "cancelled", "host", true), timeline.ClosedByHost, "no_pending_interaction"},
-		{"run cancelled", ask().commit(ev{typ: "run.cancel_requested"}).closeBy("a", "cancelled", "host", false).commit(ev{typ: "run.cancelled"}), timeline.ClosedByEnd, "interrupt_cancelled"},
-		{"guest exited", ask().closeBy("a", "cancelled", "host", false).commit(failed), timeline.ClosedByEnd, "interrupt_cancelled"},
+		{"run cancelled", ask().commit(ev{typ: "run.cancel_requested"}).closeBy("a", "cancelled", "host",
+			false).commit(ev{typ: "run.cancelled"}), timeline.ClosedByEnd, "interrupt_cancelled"},
+		{"guest exited", ask().closeBy("a", "cancelled", "host", false).commit(failed), timeline.ClosedByEnd,
+			"interrupt_cancelled"},
 		{"violation", ask().commit(failed), timeline.ClosedByEnd, "interrupt_cancelled"},
 	}
 	for _, c := range cases {
@@ -324,7 +358,8 @@ func TestClosings(t *testing.T) {
 		if !ok || q.Closed != c.want || q.Closed.Code() != c.code {
 			t.Errorf("%s: %v %v %q, want %v %q", c.name, ok, q.Closed, q.Closed.Code(), c.want, c.code)
 		}
-		if byID, ok := f.InterruptByID("int_a"); !ok || byID.Closed != c.want || byID.InteractionID != "a" || byID.InteractionKind != "otp" {
+		if byID, ok := f.InterruptByID("int_a"); !ok || byID.Closed != c.want || byID.InteractionID != "a" ||
+			byID.InteractionKind != "otp" {
 			t.Errorf("%s: by id %v %+v", c.name, ok, byID)
 		}
 	}
@@ -351,7 +386,8 @@ func TestAssistanceID(t *testing.T) {
 	if len(a) != 30 || strings.Trim(a[4:], "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" || a[:4] != "ast_" {
 		t.Errorf("id %q", a)
 	}
-	if a != timeline.AssistanceID("run_1", "login-1") || a == timeline.AssistanceID("run_1", "login-1#2") || a == timeline.AssistanceID("run_1l", "ogin-1") {
+	if a != timeline.AssistanceID("run_1", "login-1") || a == timeline.AssistanceID("run_1", "login-1#2") ||
+		a == timeline.AssistanceID("run_1l", "ogin-1") {
 		t.Error("ids of different requests are equal, or of the same one different")
 	}
 }

@@ -14,14 +14,16 @@ func FuzzFold(f *testing.F) {
 	for i, e := range everything().events {
 		f.Add(i, []byte(e.Data), "messages", "login-1")
 	}
-	f.Add(3, []byte(`{"message":1,"count":1e999,"total":"x","attachments":[1,null,{"kind":[]}],"timeout_seconds":-1e308}`), "", "")
+	f.Add(3, []byte(`{"message":1,"count":1e999,"total":"x","attachments":[1,null,{"kind":[]}],"timeout_seconds":-1e308}`),
+		"", "")
 	types := timeline.Catalogue()
 	f.Fuzz(func(t *testing.T, n int, data []byte, stream, id string) {
 		all := everything().events
 		fold := new(timeline.Fold)
 		for i, e := range all {
 			if i == len(all)/2 || i == len(all)-1 {
-				fold.Add(store.Event{Sequence: fold.Next(), RunID: e.RunID, Type: string(types[abs(n)%len(types)].Type), NodeID: id, InteractionID: id,
+				fold.Add(store.Event{Sequence: fold.Next(), RunID: e.RunID, Type: string(types[abs(n)%len(types)].Type),
+					NodeID: id, InteractionID: id,
 					Stream: store.Stream(stream), Data: data})
 			}
 			e.Sequence = fold.Next()
@@ -39,10 +41,12 @@ func FuzzFold(f *testing.F) {
 		for _, i := range fold.Assistance(false) {
 			timeline.ViewOf(i)
 		}
-		if _, err := json.Marshal(fold.Snapshot(store.Run{Request: store.Request{Configurable: data}, Result: data}, timeline.About{})); err != nil {
+		if _, err := json.Marshal(fold.Snapshot(store.Run{Request: store.Request{Configurable: data}, Result: data},
+			timeline.About{})); err != nil {
 			t.Fatalf("snapshot: %v", err)
 		}
-		if _, err := json.Marshal(new(timeline.Fold).Snapshot(store.Run{Pruned: true, Result: data}, timeline.About{})); err != nil {
+		if _, err := json.Marshal(new(timeline.Fold).Snapshot(store.Run{Pruned: true, Result: data},
+			timeline.About{})); err != nil {
 			t.Fatalf("snapshot of a row: %v", err)
 		}
 	})

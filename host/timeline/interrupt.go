@@ -127,7 +127,8 @@ func (f *Fold) interruptEvent(t Type, e store.Event, m members) {
 }
 
 func (f *Fold) request(node string, m members) {
-	p := InterruptPayload{Kind: m.text("kind"), Key: m.text("key"), Data: json.RawMessage(`{}`), ResumeSchema: m.raw("resumeSchema")}
+	p := InterruptPayload{Kind: m.text("kind"), Key: m.text("key"), Data: json.RawMessage(`{}`),
+		ResumeSchema: m.raw("resumeSchema")}
 	if m.object("data") != nil {
 		p.Data = m.raw("data")
 	}

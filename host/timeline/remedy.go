@@ -52,7 +52,9 @@ func (t Trouble) ofHost() (Remedy, bool) {
 	case t.Kind == "checkpoint_commit":
 		return t.again("Nothing stored is lost: the next run collects it again and goes on from there."), true
 	case t.Kind == "records_rejected":
-		return t.connector("Tell the connector's author which records these are, or install a version that fits its own manifest.", t.check()), true
+		return t.connector(
+				"Tell the connector's author which records these are, or install a version that fits its own manifest.", t.check()),
+			true
 	case t.Kind == "detail_gap" && t.Action == abi.NotRetriable:
 		return t.see("The service does not have it any more: running again will not help."), true
 	case t.Reason == "scope_not_supported":
@@ -63,13 +65,16 @@ func (t Trouble) ofHost() (Remedy, bool) {
 		return t.grant("Decide again what it may do."), true
 	case t.Reason == "run_timed_out", t.Reason == "memory_limit_exceeded", t.Reason == "recording_full":
 		return t.grant("Collect less at a time, with a narrower scope."), true
-	case strings.HasPrefix(t.Reason, "owner_"), t.Reason == "connector_reported_cancelled", t.Reason == "controller_restarted":
+	case strings.HasPrefix(t.Reason, "owner_"), t.Reason == "connector_reported_cancelled",
+		t.Reason == "controller_restarted":
 		return t.again("Run it again; what was stored stays."), true
 	case t.Reason == "recording_mismatch":
 		return t.connector("If the connector was meant to change, record it again.", t.command()+" --record FILE"), true
 	case t.Reason == "replay_diverged":
-		return t.connector("Run it again: it goes on from its last checkpoint. Tell the connector's author that it does not do the same again when it is answered the same.", t.command()), true
-	case t.Reason == "connector_protocol_violation", t.Reason == "connector_trapped", t.Reason == "connector_exit_without_done", t.Reason == "connector_stdin_closed":
+		return t.connector(
+			"Run it again: it goes on from its last checkpoint. Tell the connector's author that it does not do the same again when it is answered the same.", t.command()), true
+	case t.Reason == "connector_protocol_violation", t.Reason == "connector_trapped",
+		t.Reason == "connector_exit_without_done", t.Reason == "connector_stdin_closed":
 		return t.fault(), true
 	case t.Reason == "connector_reported_failed":
 		return Remedy{}, false
@@ -89,7 +94,8 @@ func (t Trouble) ofAction() Remedy {
 	case abi.RetryOnConnectorUpgrade:
 		return t.connector("Install a newer version of the connector.", "sluice install FILE")
 	case abi.RefreshCredentials:
-		return Remedy{"Renew the sign-in or the secret, then run it again.", t.kept("sluice secret list " + t.name()), t.page(""), "Its secrets"}
+		return Remedy{"Renew the sign-in or the secret, then run it again.", t.kept("sluice secret list " + t.name()),
+			t.page(""), "Its secrets"}
 	case abi.ManualActionRequired:
 		return t.again("See to what the message says, then run it again.")
 	case abi.UpdateSelector:
@@ -143,7 +149,8 @@ func (t Trouble) fault() Remedy {
 	if t.Unkept {
 		return t.connector("This is a fault of the connector: once its author has mended it, try it again.", t.command())
 	}
-	return t.connector("This is a fault of the connector: install another version, or show its author what it did.", "sluice events "+string(t.Run))
+	return t.connector("This is a fault of the connector: install another version, or show its author what it did.",
+		"sluice events "+string(t.Run))
 }
 
 func (t Trouble) grant(text string) Remedy {

@@ -31,9 +31,9 @@ func (s *script) commit(evs ...ev) *script {
 		out := store.Event{
 			ID: store.EventID(fmt.Sprintf("evt_%016x", n)), Type: e.typ, Sequence: uint64(n), Status: e.status,
 			OccurredAt: began.Add(time.Duration(first) * time.Second), RecordedAt: began.Add(time.Duration(first) * time.Second),
-			RunID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", TraceID: "trc_91d0a2be44c7f310", ConnectorID: "https://connectors.example/mailbox",
-			ConnectionID: "mailbox", ActorType: "runtime", Stream: store.Stream(e.stream), InteractionID: e.interaction, NodeID: e.node,
-			Data: json.RawMessage(e.data),
+			RunID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", TraceID: "trc_91d0a2be44c7f310",
+			ConnectorID: "https://connectors.example/mailbox", ConnectionID: "mailbox", ActorType: "runtime",
+			Stream: store.Stream(e.stream), InteractionID: e.interaction, NodeID: e.node, Data: json.RawMessage(e.data),
 		}
 		if e.data == "" {
 			out.Data = json.RawMessage(`{}`)
@@ -48,7 +48,8 @@ func (s *script) commit(evs ...ev) *script {
 
 func started() *script {
 	return new(script).commit(
-		ev{typ: "run.started", status: "started", data: `{"workflowId":"mailbox","persist_state":true,"scope_streams":["folders","messages"],"source":{"kind":"connector","id":"x"}}`},
+		ev{typ: "run.started", status: "started",
+			data: `{"workflowId":"mailbox","persist_state":true,"scope_streams":["folders","messages"],"source":{"kind":"connector","id":"x"}}`},
 		ev{typ: "lease.acquired", data: `{"leaseId":"l","host":"cloud"}`},
 		ev{typ: "node.started", node: "collect", data: `{"nodeId":"collect","typeId":"mailbox","attempt":0}`},
 	)
@@ -66,10 +67,13 @@ func (s *script) ask(id, kind, openwop, obligation string) *script {
 			`{"kind":%q,"key":"k:%s","data":{"n":%d},"timeoutMs":300000,"nodeId":"collect","source":{"kind":"connector","id":"x"}}`, openwop, id, n)},
 		ev{typ: requested, node: "collect", interaction: id, data: `{"nodeId":"collect","interruptId":"int_` + id + `"}`},
 		ev{typ: "run.interaction_required", interaction: id, data: `{"kind":"` + kind + `","message":"m"}`},
-		ev{typ: "run.assistance_requested", interaction: id, data: `{"assistance_request_id":"` + id + `","kind":"` + kind + `","message":"m",` +
-			`"progress_posture":"blocked","owner_action":"provide_value","response_obligation":"` + obligation + `","sensitivity":"secret",` +
+		ev{typ: "run.assistance_requested", interaction: id, data: `{"assistance_request_id":"` + id + `","kind":"` + kind +
+			`","message":"m",` +
+			`"progress_posture":"blocked","owner_action":"provide_value","response_obligation":"` + obligation +
+			`","sensitivity":"secret",` +
 			`"input_schema":{"type":"object","required":["code"],"properties":{"code":{"type":"string","title":"Code","secret":true,"delivery":"sealed"}}}}`},
-		ev{typ: "node.suspended", node: "collect", interaction: id, data: `{"nodeId":"collect","interruptId":"int_` + id + `","kind":"` + openwop + `","key":"k:` + id + `"}`},
+		ev{typ: "node.suspended", node: "collect", interaction: id, data: `{"nodeId":"collect","interruptId":"int_` + id +
+			`","kind":"` + openwop + `","key":"k:` + id + `"}`},
 	)
 }
 
@@ -77,12 +81,15 @@ func (s *script) ask(id, kind, openwop, obligation string) *script {
 func (s *script) closeBy(id, status, by string, resumed bool, before ...ev) *script {
 	end := map[string]string{"success": "resolved", "cancelled": "cancelled", "timeout": "timed_out"}[status]
 	evs := append(before,
-		ev{typ: "interrupt.resolved", node: "collect", interaction: id, data: `{"nodeId":"collect","interruptId":"int_` + id + `","kind":"clarification","status":"` + status + `","resolvedBy":"` + by + `"}`},
+		ev{typ: "interrupt.resolved", node: "collect", interaction: id, data: `{"nodeId":"collect","interruptId":"int_` + id +
+			`","kind":"clarification","status":"` + status + `","resolvedBy":"` + by + `"}`},
 		ev{typ: "run.interaction_completed", interaction: id, data: `{"status":"` + status + `"}`},
-		ev{typ: "run.assistance_" + end, interaction: id, data: `{"assistance_request_id":"` + id + `","status":"` + end + `"}`},
+		ev{typ: "run.assistance_" + end, interaction: id, data: `{"assistance_request_id":"` + id +
+			`","status":"` + end + `"}`},
 	)
 	if resumed {
-		evs = append(evs, ev{typ: "node.resumed", node: "collect", interaction: id, data: `{"nodeId":"collect","interruptId":"int_` + id + `"}`})
+		evs = append(evs, ev{typ: "node.resumed", node: "collect", interaction: id,
+			data: `{"nodeId":"collect","interruptId":"int_` + id + `"}`})
 	}
 	return s.commit(evs...)
 }
@@ -95,8 +102,9 @@ func (s *script) fold() *timeline.Fold {
 
 func row() store.Run {
 	return store.Run{
-		ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", TraceID: "trc_91d0a2be44c7f310", ConnectorID: "https://connectors.example/mailbox",
-		ConnectionID: "mailbox", Digest: "sha256:00", Status: "active", Phase: "running", StartedAt: began, TriggerKind: "manual", Attempt: 1,
+		ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", TraceID: "trc_91d0a2be44c7f310",
+		ConnectorID: "https://connectors.example/mailbox", ConnectionID: "mailbox", Digest: "sha256:00", Status: "active",
+		Phase: "running", StartedAt: began, TriggerKind: "manual", Attempt: 1,
 	}
 }
 

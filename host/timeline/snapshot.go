@@ -60,7 +60,8 @@ type Error struct {
 // below Code, or "".
 func (e *Error) Author() string {
 	d := membersOf(e.Details)
-	for _, code := range []string{d.text("connector_error_code"), d.object("violation").text("subtype"), d.text("failure_code")} {
+	for _, code := range []string{d.text("connector_error_code"), d.object("violation").text("subtype"),
+		d.text("failure_code")} {
 		if code != "" && code != e.Code {
 			return code
 		}
@@ -95,15 +96,16 @@ type Sluice struct {
 	RetentionFloor   uint64             `json:"retentionFloor"` // 0 while the log is kept
 	PauseRequested   bool               `json:"pauseRequested,omitempty"`
 	CancelRequested  bool               `json:"cancelRequested,omitempty"`
-	HeldUp           string             `json:"heldUp,omitempty"`    // what holds it up, as a sentence
-	HostBound        string             `json:"hostBound,omitempty"` // why a run that asked something, or is resumable, ends with its host
-	Assistance       []Item             `json:"assistance"`          // open ones
-	Result           string             `json:"result,omitempty"`
-	Outcome          string             `json:"outcome,omitempty"` // complete, partial, failed, cancelled
-	TerminalReason   string             `json:"terminalReason,omitempty"`
-	Checkpoints      json.RawMessage    `json:"checkpointSummary,omitempty"`
-	KnownGaps        json.RawMessage    `json:"knownGaps,omitempty"`
-	ForkedFrom       *Fork              `json:"forkedFrom,omitempty"`
+	HeldUp           string             `json:"heldUp,omitempty"` // what holds it up, as a sentence
+	// why a run that asked something, or is resumable, ends with its host
+	HostBound      string          `json:"hostBound,omitempty"`
+	Assistance     []Item          `json:"assistance"` // open ones
+	Result         string          `json:"result,omitempty"`
+	Outcome        string          `json:"outcome,omitempty"` // complete, partial, failed, cancelled
+	TerminalReason string          `json:"terminalReason,omitempty"`
+	Checkpoints    json.RawMessage `json:"checkpointSummary,omitempty"`
+	KnownGaps      json.RawMessage `json:"knownGaps,omitempty"`
+	ForkedFrom     *Fork           `json:"forkedFrom,omitempty"`
 }
 
 // Fork identifies the run from which this one was branched.
@@ -120,7 +122,8 @@ func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 		return SnapshotOfRow(row, a, 0)
 	}
 	s := base(row, a)
-	s.Status, s.NodeStates, s.Variables, s.Channels = f.Status(), map[string]NodeState{}, map[string]any{}, map[string]any{}
+	s.Status, s.NodeStates, s.Variables, s.Channels = f.Status(), map[string]NodeState{},
+		map[string]any{}, map[string]any{}
 	for id, n := range f.nodes {
 		s.NodeStates[id] = n.state()
 	}
@@ -162,7 +165,8 @@ func base(row store.Run, a About) Snapshot {
 		Sluice: Sluice{
 			ConnectorID: row.ConnectorID, ConnectorName: a.ConnectorName, ConnectorVersion: a.ConnectorVersion,
 			ModuleDigest: row.Digest, ConnectionID: row.ConnectionID, TriggerKind: row.TriggerKind,
-			Attempt: row.Attempt, RetryOf: row.RetryOf, TraceID: row.TraceID, Assistance: []Item{}, RetentionFloor: a.RetentionFloor, HostBound: row.HostBound,
+			Attempt: row.Attempt, RetryOf: row.RetryOf, TraceID: row.TraceID, Assistance: []Item{},
+			RetentionFloor: a.RetentionFloor, HostBound: row.HostBound,
 		},
 	}
 	s.WorkflowID = cmp.Or(s.WorkflowID, string(row.ConnectionID))
@@ -221,8 +225,9 @@ func checkpointsOf(m members) json.RawMessage {
 		"mode": "checkpoint_mode", "commit_status": "checkpoint_commit_status",
 		"state_streams_staged": "state_streams_staged", "state_streams_committed": "state_streams_committed",
 		"state_streams_withheld": "state_streams_withheld", "buffered_records_dropped": "buffered_records_dropped",
-		"records_attempted": "records_attempted", "records_accepted": "records_accepted", "records_flushed": "records_flushed",
-		"records_permanently_rejected": "records_permanently_rejected", "records_unresolved_retryable": "records_unresolved_retryable",
+		"records_attempted": "records_attempted", "records_accepted": "records_accepted",
+		"records_flushed": "records_flushed", "records_permanently_rejected": "records_permanently_rejected",
+		"records_unresolved_retryable": "records_unresolved_retryable",
 	} {
 		if v, ok := m[from]; ok {
 			out[name] = v
@@ -250,7 +255,8 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	if n, ok := r.object("usage").number("wall_ms"); ok {
 		c.DurationMs = &n
 	}
-	s.NodeStates, s.Variables, s.Channels, s.Metrics = map[string]NodeState{}, map[string]any{}, map[string]any{}, c.metrics()
+	s.NodeStates, s.Variables, s.Channels, s.Metrics = map[string]NodeState{}, map[string]any{},
+		map[string]any{}, c.metrics()
 	s.Sluice.Result, s.Sluice.Outcome, s.Sluice.TerminalReason = row.Status, r.text("outcome"), r.text("terminal_reason")
 	s.Sluice.Checkpoints, s.Sluice.KnownGaps = r.raw("checkpoint_summary"), r.raw("known_gaps")
 	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""
@@ -270,7 +276,8 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 // detailsOf returns error.details as far as a result has it.
 func detailsOf(r members) json.RawMessage {
 	failure, out := r.object("failure"), members{}
-	for name, v := range map[string]string{"failure_origin": failure.text("origin"), "deadline": r.text("deadline"), "connector_error_code": r.object("connector_error").text("code")} {
+	for name, v := range map[string]string{"failure_origin": failure.text("origin"), "deadline": r.text("deadline"),
+		"connector_error_code": r.object("connector_error").text("code")} {
 		out.fill(name, v)
 	}
 	if v := failure.text("subtype"); v != "" {

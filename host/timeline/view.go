@@ -27,7 +27,8 @@ const (
 	StateEnded      State = 10 // it was closed
 )
 
-var stateNames = [...]string{"none", "A", "B", "B-decision", "C", "C-unavailable", "D", "E", "abandoned", "other", "ended"}
+var stateNames = [...]string{"none", "A", "B", "B-decision", "C", "C-unavailable", "D", "E",
+	"abandoned", "other", "ended"}
 
 // String returns the name used in docs/spec/runs.md.
 func (s State) String() string {
@@ -143,7 +144,8 @@ func (v *View) form() {
 			v.State, v.Controls.Accept, v.Decision = StateBDecision, true, required[0]
 			v.Choices = v.Fields[i].Enum
 			v.Comment = slices.ContainsFunc(v.Fields, func(f FormField) bool { return f.Name == "comment" && !f.Secret })
-			v.Edited = slices.Contains(v.Choices, abi.DecisionEdit) && slices.ContainsFunc(v.Fields, func(f FormField) bool { return f.Name == "edited" && !f.Secret })
+			v.Edited = slices.Contains(v.Choices, abi.DecisionEdit) &&
+				slices.ContainsFunc(v.Fields, func(f FormField) bool { return f.Name == "edited" && !f.Secret })
 			v.Fields = nil
 			return
 		}

@@ -132,13 +132,16 @@ func (s *Shared) Admit(ctx context.Context, host, code string) error {
 		d, err := s.docs.Document(ctx, store.Vault, requestPrefix+host)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return nil, fmt.Errorf("%w: host %s has not asked for it; start it with this database, and give sluice hosts admit again", ErrCode, abi.Cut(abi.Clean(host), 80))
+			return nil, fmt.Errorf(
+				"%w: host %s has not asked for it; start it with this database, and give sluice hosts admit again", ErrCode,
+				abi.Cut(abi.Clean(host), 80))
 		case err != nil:
 			return nil, err
 		}
 		if json.Unmarshal(d.Data, &q) != nil || !hmac.Equal(q.Proof, proof(code, host, q.Key)) {
-			return nil, fmt.Errorf("%w: this is not the code of the key that the database has of host %s; compare it with what sluice hosts code says there, "+
-				"and if it is the same somebody changed the key in the database", ErrCode, abi.Cut(abi.Clean(host), 80))
+			return nil, fmt.Errorf(
+				"%w: this is not the code of the key that the database has of host %s; compare it with what sluice hosts code says there, "+
+					"and if it is the same somebody changed the key in the database", ErrCode, abi.Cut(abi.Clean(host), 80))
 		}
 		if err := r.put(admitted{Host: host, Key: q.Key, At: time.Now().UTC()}, box{code, r.keys}); err != nil {
 			return nil, err

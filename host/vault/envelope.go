@@ -56,8 +56,9 @@ func unseal(ids []*age.X25519Identity, connection, name string, file []byte) ([]
 	r, err := age.Decrypt(bytes.NewReader(file), keys...)
 	var other *age.NoIdentityMatchError
 	if errors.As(err, &other) {
-		return nil, fmt.Errorf("open secret %s of %s: %w: the identity is another than it was set under, or the file is damaged; "+
-			"bring back your copy of keys/%s, or set the secret again", name, connection, ErrKey, identityFile)
+		return nil, fmt.Errorf(
+			"open secret %s of %s: %w: the identity is another than it was set under, or the file is damaged; "+
+				"bring back your copy of keys/%s, or set the secret again", name, connection, ErrKey, identityFile)
 	}
 	if err != nil {
 		return nil, damaged(connection, name, err)

@@ -75,7 +75,8 @@ func TestWrongKey(t *testing.T) {
 	set(t, v, "mail", "token", "a")
 	set(t, open(t, other), "mail", "token", "b")
 	right := read(t, identityOf(dir))
-	for what, key := range map[string][]byte{"another": read(t, identityOf(other)), "none": nil, "text": []byte("AGE-SECRET-KEY-1CANARY\n"), "missing": []byte("-")} {
+	for what, key := range map[string][]byte{"another": read(t, identityOf(other)), "none": nil,
+		"text": []byte("AGE-SECRET-KEY-1CANARY\n"), "missing": []byte("-")} {
 		write(t, identityOf(dir), key)
 		if what == "missing" {
 			must(t, os.Remove(identityOf(dir)))

@@ -143,7 +143,8 @@ func noKeyring(err error) error {
 	if errors.Is(err, keyring.ErrNotFound) {
 		why = "it does not have the key of this vault"
 	}
-	return fmt.Errorf("%w: %.200s; start sluice in the session of the user whose keyring has it, unlocked", ErrKeyring, why)
+	return fmt.Errorf("%w: %.200s; start sluice in the session of the user whose keyring has it, unlocked", ErrKeyring,
+		why)
 }
 
 var errNoSecrets = fmt.Errorf("%w: there is no key yet; store a secret first", fs.ErrNotExist)

@@ -17,10 +17,12 @@ const Host = "_host"
 // error wraps ErrInvalid.
 func CheckNames(connection, name string) error {
 	if !isOwner(connection) {
-		return fmt.Errorf("connection %q, want ^[a-z0-9][a-z0-9_-]{0,63}$: %w", abi.Cut(abi.Clean(connection), 80), ErrInvalid)
+		return fmt.Errorf("connection %q, want ^[a-z0-9][a-z0-9_-]{0,63}$: %w",
+			abi.Cut(abi.Clean(connection), 80), ErrInvalid)
 	}
 	if !isName(name) {
-		return fmt.Errorf("secret name %q, want ^[A-Za-z0-9_.-]{1,64}$ and more than dots: %w", abi.Cut(abi.Clean(name), 80), ErrInvalid)
+		return fmt.Errorf("secret name %q, want ^[A-Za-z0-9_.-]{1,64}$ and more than dots: %w",
+			abi.Cut(abi.Clean(name), 80), ErrInvalid)
 	}
 	return nil
 }

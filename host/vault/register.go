@@ -108,12 +108,14 @@ func (k keys) add(generation uint64) error {
 }
 
 // errForeign means that a register was not written by an admitted host.
-var errForeign = fmt.Errorf("%w: what the database holds as the list of secrets was written by none of the admitted hosts; bring back a copy of the database", ErrDamaged)
+var errForeign = fmt.Errorf(
+	"%w: what the database holds as the list of secrets was written by none of the admitted hosts; bring back a copy of the database", ErrDamaged)
 
 func parseRegister(data []byte) (*register, signed, error) {
 	var s signed
 	var r register
-	if len(data) > maxRegister || json.Unmarshal(data, &s) != nil || json.Unmarshal(s.Register, &r) != nil || r.Generation == 0 || len(r.Hosts) > maxHosts {
+	if len(data) > maxRegister || json.Unmarshal(data, &s) != nil || json.Unmarshal(s.Register, &r) != nil ||
+		r.Generation == 0 || len(r.Hosts) > maxHosts {
 		return nil, s, errForeign
 	}
 	return &r, s, nil

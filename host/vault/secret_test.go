@@ -24,7 +24,8 @@ func TestSecretIsNotShown(t *testing.T) {
 	deep := map[string]any{"list": []any{s, &s, exported, &exported, hidden, &hidden}}
 	var out bytes.Buffer
 	for _, x := range []any{s, &s, exported, &exported, hidden, &hidden, deep} {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%b", "%t", "%p", "%10.3s", "%#x", "%c", "%U"} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%b", "%t", "%p", "%10.3s",
+			"%#x", "%c", "%U"} {
 			fmt.Fprintf(&out, verb+"\n", x)
 		}
 		fmt.Fprintln(&out, x, fmt.Errorf("wrapped: %v", x), errors.New(fmt.Sprint(x)))

@@ -27,9 +27,10 @@ type Documents interface {
 
 // Errors of a Shared vault that callers distinguish.
 var (
-	ErrNotAdmitted = errors.New("this host is not admitted to the vault of its database, so it runs nothing that needs a secret")
-	ErrRolledBack  = errors.New("the database holds an older vault than this host has seen")
-	ErrCode        = errors.New("the host is not admitted")
+	ErrNotAdmitted = errors.New(
+		"this host is not admitted to the vault of its database, so it runs nothing that needs a secret")
+	ErrRolledBack = errors.New("the database holds an older vault than this host has seen")
+	ErrCode       = errors.New("the host is not admitted")
 )
 
 // A Shared vault keeps the secrets of hosts that share a store, in that store. Each secret is an
@@ -130,8 +131,10 @@ func (s *Shared) read(ctx context.Context) (*reading, error) {
 }
 
 func (s *Shared) rolledBack(saw *seen, at uint64) error {
-	return fmt.Errorf("%w (change %d, and it has seen %d); if you restored the database, give sluice hosts accept at this host, which goes on with what is there; "+
-		"otherwise somebody changed it: stop the hosts, and bring back a copy of the database", ErrRolledBack, at, saw.Revision)
+	return fmt.Errorf(
+		"%w (change %d, and it has seen %d); if you restored the database, give sluice hosts accept at this host, which goes on with what is there; "+
+			"otherwise somebody changed it: stop the hosts, and bring back a copy of the database",
+		ErrRolledBack, at, saw.Revision)
 }
 
 // keysFor returns the keys of a register for this host. They are those that it had, or come from
@@ -149,14 +152,16 @@ func (s *Shared) keysFor(r *register, id *age.X25519Identity, saw *seen) (keys, 
 		return nil, err
 	}
 	had := saw.Keys[saw.Generation]
-	if saw.Generation > 0 && hmac.Equal([]byte(b.Keys[saw.Generation]), []byte(had)) || hmac.Equal([]byte(b.Code), []byte(codeOf(id))) {
+	if saw.Generation > 0 && hmac.Equal([]byte(b.Keys[saw.Generation]), []byte(had)) ||
+		hmac.Equal([]byte(b.Code), []byte(codeOf(id))) {
 		return b.Keys, nil
 	}
 	return nil, s.notAdmitted()
 }
 
 func (s *Shared) notAdmitted() error {
-	return fmt.Errorf("%w: give sluice hosts code here, and with what it says sluice hosts admit %s at a host that is", ErrNotAdmitted, s.host)
+	return fmt.Errorf("%w: give sluice hosts code here, and with what it says sluice hosts admit %s at a host that is",
+		ErrNotAdmitted, s.host)
 }
 
 // ours returns the key of this host, and what it has seen. The caller holds mu.
@@ -246,7 +251,8 @@ func (s *Shared) write(ctx context.Context, r *reading, with ...store.Write) err
 	if len(data) > maxRegister {
 		return fmt.Errorf("%w: the list of all secrets has more than %d bytes; remove some", ErrInvalid, maxRegister)
 	}
-	if err := s.docs.Write(ctx, append(with, store.Write{Kind: store.Vault, ID: registerID, Data: data, If: &r.revision})...); err != nil {
+	if err := s.docs.Write(ctx,
+		append(with, store.Write{Kind: store.Vault, ID: registerID, Data: data, If: &r.revision})...); err != nil {
 		return err
 	}
 	sum := sha256.Sum256(text)
@@ -466,7 +472,8 @@ func (s *Shared) reseal(ctx context.Context) error {
 					with = append(with, w)
 				}
 				if err != nil {
-					failed[id] = fmt.Errorf("secret %s of %s is not encrypted anew: set it again, or remove it: %w", e.Name, e.Connection, err)
+					failed[id] = fmt.Errorf("secret %s of %s is not encrypted anew: set it again, or remove it: %w",
+						e.Name, e.Connection, err)
 				}
 			}
 			more = len(with) > 0

@@ -240,7 +240,8 @@ func TestBentRegister(t *testing.T) {
 	data := good[registerKey].Data
 	var s struct{ Register, MAC []byte }
 	must(t, json.Unmarshal(data, &s))
-	bend := map[string][]byte{"nothing": nil, "no JSON": []byte("{"), "empty": []byte("{}"), "large": bytes.Repeat([]byte(" "), 17<<20)}
+	bend := map[string][]byte{"nothing": nil, "no JSON": []byte("{"), "empty": []byte("{}"),
+		"large": bytes.Repeat([]byte(" "), 17<<20)}
 	for i := 0; i < len(s.Register); i += 7 {
 		r := bytes.Clone(s.Register)
 		r[i] ^= 1
@@ -504,7 +505,8 @@ func (u *unsteady) Document(ctx context.Context, kind store.Kind, id string) (st
 func TestLostWhileChanged(t *testing.T) {
 	docs, _, _, dir := two(t)
 	docs.put(tokenKey, []byte(`"AAAA"`))
-	if _, err := value(again(t, &unsteady{documents: docs}, dir, "host_b")); err == nil || !strings.Contains(err.Error(), "the connection broke") {
+	if _, err := value(again(t, &unsteady{documents: docs}, dir, "host_b")); err == nil ||
+		!strings.Contains(err.Error(), "the connection broke") {
 		t.Errorf("got %v", err)
 	}
 }

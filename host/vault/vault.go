@@ -131,7 +131,8 @@ func check(connection, name string, value []byte) error {
 		return err
 	}
 	if len(value) == 0 || len(value) > MaxValue {
-		return fmt.Errorf("secret %s of %s has %d bytes, want 1 to %d: %w", name, connection, len(value), MaxValue, ErrInvalid)
+		return fmt.Errorf("secret %s of %s has %d bytes, want 1 to %d: %w", name, connection, len(value),
+			MaxValue, ErrInvalid)
 	}
 	return nil
 }

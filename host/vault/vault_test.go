@@ -139,7 +139,8 @@ func TestNames(t *testing.T) {
 	v := open(t, filepath.Join(dir, "data"))
 	set(t, v, "mail", "token", "x")
 	before := files(t, dir)
-	for _, n := range []string{"", ".", "..", "...", "../x", "a/b", "/etc/passwd", `a\b`, "a\x00b", "a b", "a\nb", "ä", strings.Repeat("n", 65)} {
+	for _, n := range []string{"", ".", "..", "...", "../x", "a/b", "/etc/passwd", `a\b`, "a\x00b", "a b", "a\nb", "ä",
+		strings.Repeat("n", 65)} {
 		for _, pair := range [][2]string{{"mail", n}, {n, "token"}} {
 			_, err := v.Get(pair[0], pair[1])
 			refused(t, err, vault.ErrInvalid)

@@ -68,9 +68,10 @@ func Encode(v any) ([]byte, error) {
 }
 
 // encoding equals the standard library's, except for times.
-var encoding = json.JoinOptions(v1.DefaultOptionsV1(), json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
-	return e.WriteToken(jsontext.String(t.UTC().Format("2006-01-02T15:04:05.000Z")))
-})))
+var encoding = json.JoinOptions(v1.DefaultOptionsV1(),
+	json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
+		return e.WriteToken(jsontext.String(t.UTC().Format("2006-01-02T15:04:05.000Z")))
+	})))
 
 // Attachment makes the answer a download, for bytes of guests or persons, so that it is never
 // shown. The host chooses name.

@@ -94,7 +94,8 @@ func TestBody(t *testing.T) {
 	}
 	s.do("POST", "/v1/open", `{"nmae":"a"}`, s.bearer()).is(t, "open body", 200, "")
 	// Names that come back are bounded.
-	if a := s.do("POST", "/v1/x", `{"`+strings.Repeat("x", 100_000)+`":1}`, s.bearer()); a.Status != 400 || len(a.Body) > 1000 {
+	if a := s.do("POST", "/v1/x", `{"`+strings.Repeat("x", 100_000)+`":1}`, s.bearer()); a.Status != 400 ||
+		len(a.Body) > 1000 {
 		t.Errorf("%d, %d bytes", a.Status, len(a.Body))
 	}
 }
@@ -109,13 +110,15 @@ func TestBodyCap(t *testing.T) {
 		}
 		return web.JSON(c, 200, len(b))
 	}
-	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: size}, web.Route{Method: "POST", Path: "/v1/up", Upload: true, Handle: size},
+	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: size},
+		web.Route{Method: "POST", Path: "/v1/up", Upload: true, Handle: size},
 		web.Route{Method: "POST", Path: "/v1/lazy", Handle: ok})
 	for _, c := range []struct {
 		path string
 		n    int
 		want int
-	}{{"/v1/x", web.MaxBody, 200}, {"/v1/x", web.MaxBody + 1, 413}, {"/v1/x", 3 << 20, 413}, {"/v1/up", 3 << 20, 200}, {"/v1/up", web.MaxUpload + 1, 413}} {
+	}{{"/v1/x", web.MaxBody, 200}, {"/v1/x", web.MaxBody + 1, 413}, {"/v1/x", 3 << 20, 413}, {"/v1/up", 3 << 20, 200},
+		{"/v1/up", web.MaxUpload + 1, 413}} {
 		data := strings.Repeat("x", c.n)
 		head := "POST " + c.path + " HTTP/1.1\r\nHost: " + s.addr + "\r\n" + s.bearer() + "\r\n"
 		var chunks strings.Builder
@@ -142,11 +145,13 @@ func TestBodyCap(t *testing.T) {
 		}
 	}
 	// An announced length is enough for 413.
-	s.raw("POST /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + s.bearer() + "\r\nContent-Length: 1048577\r\n\r\n" + strings.Repeat("x", 10_000))[0].is(t, "announced", 413, "payload_too_large")
+	s.raw("POST /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + s.bearer() + "\r\nContent-Length: 1048577\r\n\r\n" +
+		strings.Repeat("x", 10_000))[0].is(t, "announced", 413, "payload_too_large")
 	// A body that nobody read is not the next request.
 	smuggled := s.request("GET", "/v1/x", "", s.bearer())
 	for _, credential := range []string{s.bearer(), "X-No: credential"} {
-		if all := s.raw(s.request("POST", "/v1/lazy", smuggled+strings.Repeat("x", 100_000), credential) + smuggled); len(all) != 1 {
+		if all := s.raw(s.request("POST", "/v1/lazy", smuggled+strings.Repeat("x", 100_000), credential) +
+			smuggled); len(all) != 1 {
 			t.Errorf("%d answers to one request with an unread body", len(all))
 		}
 	}
@@ -168,13 +173,16 @@ func TestWipe(t *testing.T) {
 		}
 		before := string(c.Body())
 		web.Wipe(c)
-		if !strings.Contains(before, "hunter2") || strings.Contains(string(raw)+string(c.Body()), "hunter2") || b.Value != "hunter2" {
+		if !strings.Contains(before, "hunter2") || strings.Contains(string(raw)+string(c.Body()), "hunter2") ||
+			b.Value != "hunter2" {
 			return web.Invalid()
 		}
 		return ok(c)
 	}})
 	one := s.request("POST", "/v1/x", `{"value":"hunter2"}`, s.bearer())
-	chunked := "POST /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + s.bearer() + "\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n13\r\n" + `{"value":"hunter2"}` + "\r\n0\r\n\r\n"
+	chunked := "POST /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + s.bearer() +
+		"\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n13\r\n" +
+		`{"value":"hunter2"}` + "\r\n0\r\n\r\n"
 	all := s.raw(one + chunked + one)
 	if len(all) != 3 {
 		t.Fatalf("%d answers", len(all))
@@ -189,7 +197,8 @@ func TestWipe(t *testing.T) {
 // TestBothLengths: requests whose length can be read in two ways get no second
 // reading.
 func TestBothLengths(t *testing.T) {
-	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: ok}, web.Route{Method: "GET", Path: "/v1/x", Handle: ok})
+	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: ok},
+		web.Route{Method: "GET", Path: "/v1/x", Handle: ok})
 	head := "POST /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + s.bearer() + "\r\n"
 	next := s.request("GET", "/v1/x", "", s.bearer())
 	for what, rest := range map[string]string{
@@ -207,13 +216,16 @@ func TestBothLengths(t *testing.T) {
 // Nobody is asked for a body that no route takes.
 func TestExpect(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: ok})
-	for length, want := range map[int]string{2 << 30: "HTTP/1.1 413 ", web.MaxUpload + 1: "HTTP/1.1 413 ", web.MaxUpload: "HTTP/1.1 100 ", 2: "HTTP/1.1 100 "} {
+	for length, want := range map[int]string{2 << 30: "HTTP/1.1 413 ", web.MaxUpload + 1: "HTTP/1.1 413 ",
+		web.MaxUpload: "HTTP/1.1 100 ", 2: "HTTP/1.1 100 "} {
 		c, err := net.Dial("tcp", s.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if _, err := fmt.Fprintf(c, "POST /v1/x HTTP/1.1\r\nHost: %s\r\n%s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", s.addr, s.bearer(), length); err != nil {
+		if _, err := fmt.Fprintf(c,
+			"POST /v1/x HTTP/1.1\r\nHost: %s\r\n%s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", s.addr, s.bearer(),
+			length); err != nil {
 			t.Fatal(err)
 		}
 		got := make([]byte, len(want))
@@ -226,8 +238,10 @@ func TestExpect(t *testing.T) {
 // A header that goes on in the next line is refused: a proxy may read it in another way.
 func TestFoldedHeaders(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/x", Handle: ok})
-	for _, fold := range []string{"X-A: a\r\n b\r\n", "X-A: a\r\n\tb\r\n", "X-A: 1\r\n Host: other.example\r\n", "Cookie: a=1;\n b=2\r\n"} {
-		all := s.raw("GET /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + fold + s.bearer() + "\r\n\r\n" + s.request("GET", "/v1/x", "", s.bearer()))
+	for _, fold := range []string{"X-A: a\r\n b\r\n", "X-A: a\r\n\tb\r\n", "X-A: 1\r\n Host: other.example\r\n",
+		"Cookie: a=1;\n b=2\r\n"} {
+		all := s.raw("GET /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + fold + s.bearer() + "\r\n\r\n" +
+			s.request("GET", "/v1/x", "", s.bearer()))
 		if len(all) != 1 || all[0].Status != 400 {
 			t.Errorf("%q: %v", fold, all)
 		}

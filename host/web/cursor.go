@@ -90,5 +90,6 @@ func cursorMAC(c *fiber.Ctx, after []byte) []byte {
 		}
 	}
 	slices.Sort(args)
-	return r.app.o.Access.MAC("cursor", after, []byte(r.path), []byte(strings.Join(args, "\x00\x00")), []byte(r.partition()))[:macBytes]
+	return r.app.o.Access.MAC("cursor", after, []byte(r.path), []byte(strings.Join(args, "\x00\x00")),
+		[]byte(r.partition()))[:macBytes]
 }

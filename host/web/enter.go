@@ -49,7 +49,8 @@ func (a *App) enter(c *fiber.Ctx) error {
 			return err
 		}
 		if a.draining.Load() && !isSafeMethod(c) {
-			return NewProblem(503, "unavailable", "The host is stopping: it answers reads until its runs have ended, and changes nothing.")
+			return NewProblem(503, "unavailable",
+				"The host is stopping: it answers reads until its runs have ended, and changes nothing.")
 		}
 		err := c.Next()
 		if r.route == nil && err != nil {
@@ -94,7 +95,8 @@ func expectContinue(ctx *fasthttp.RequestCtx) int {
 func (a *App) withRecover(c *fiber.Ctx, r *request, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.o.Log.Error("request panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+			a.o.Log.Error("request panicked", slog.String("request", r.id), slog.Any("panic", v),
+				slog.String("stack", string(debug.Stack())))
 			r.slot.Abandon()
 			err = errPanic
 		}

@@ -24,8 +24,8 @@ var statuses = map[int][]string{
 	406: {"not_acceptable"},
 	409: {"run_already_active", "run_already_terminal", "conflict", "idempotency_in_flight", "idempotency_key_mismatch",
 		"interrupt_already_resolved", "no_pending_interaction", "interaction_id_mismatch", "ambiguous_connection",
-		"connection_not_ready", "connector_in_use", "connector_version_conflict", "schedule_ineligible", "stream_not_supported_for_kind",
-		"destination_claimed", "destination_foreign"},
+		"connection_not_ready", "connector_in_use", "connector_version_conflict", "schedule_ineligible",
+		"stream_not_supported_for_kind", "destination_claimed", "destination_foreign"},
 	410: {"interrupt_expired", "events_expired", "cursor_expired", "session_expired"},
 	412: {"precondition_failed"},
 	413: {"payload_too_large"},
@@ -45,11 +45,13 @@ var statuses = map[int][]string{
 // aliases are the codes of refusals that say more exactly what is wrong, by the code
 // of the table that they are answered with. They become details.code.
 var aliases = map[string][]string{
-	"validation_error": {"invalid_request", "invalid_status", "collection_mode_invalid", "setting_unknown", "start_state_invalid", "start_too_large",
-		"schedule_invalid", "profile_name_invalid", "scope_invalid", "scope_streams_empty", "scope_stream_unknown", "scope_field_unknown",
-		"scope_view_unknown", "scope_time_range_invalid", "scope_resources_invalid"},
+	"validation_error": {"invalid_request", "invalid_status", "collection_mode_invalid", "setting_unknown",
+		"start_state_invalid", "start_too_large",
+		"schedule_invalid", "profile_name_invalid", "scope_invalid", "scope_streams_empty", "scope_stream_unknown",
+		"scope_field_unknown", "scope_view_unknown", "scope_time_range_invalid", "scope_resources_invalid"},
 	"connection_not_ready": {"connection_disabled", "grant_consumed", "grant_expired", "grant_revoked", "grant_invalid",
-		"connector_not_runnable", "binding_unsatisfied", "binding_not_approved", "setting_missing", "secret_missing", "quota_exceeded"},
+		"connector_not_runnable", "binding_unsatisfied", "binding_not_approved", "setting_missing",
+		"secret_missing", "quota_exceeded"},
 	"not_found":   {"connection_not_found", "schedule_not_found"},
 	"unavailable": {"store_no_space", "store_truncated", "store_corrupt", "store_unavailable", "isolation_broken"},
 }
@@ -103,7 +105,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	case errors.Is(err, store.ErrNoSpace):
 		return unavailable("store_no_space", "The host has too little free disk space."), true
 	case errors.Is(err, store.ErrUnavailable):
-		return unavailable("store_unavailable", "The database cannot be reached, or is too busy. Runs wait for it. Ask again in a moment."), true
+		return unavailable("store_unavailable",
+			"The database cannot be reached, or is too busy. Runs wait for it. Ask again in a moment."), true
 	case errors.As(err, &damage):
 		return unavailable(damage.Code, "The store is damaged."), true
 	case errors.Is(err, store.ErrReadOnly):
@@ -111,7 +114,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	case errors.Is(err, store.ErrClosed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return NewProblem(503, "unavailable", "The host is stopping, or was too busy."), true
 	case errors.Is(err, store.ErrSilent):
-		return NewProblem(503, "unavailable", "The database has not heard of this host for the time of its lease. Ask again in a moment, or another host."), true
+		return NewProblem(503, "unavailable",
+			"The database has not heard of this host for the time of its lease. Ask again in a moment, or another host."), true
 	case errors.As(err, &rate):
 		return ofRate(rate), true
 	case errors.As(err, &field):
@@ -130,7 +134,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 			return &p, true
 		}
 	}
-	return NewProblem(500, "internal_error", "The host failed to do this. Its log says more under the correlation id."), false
+	return NewProblem(500, "internal_error", "The host failed to do this. Its log says more under the correlation id."),
+		false
 }
 
 // accessErrors are the sentinels of access.
@@ -210,7 +215,8 @@ func ofFramework(e *fiber.Error) *Problem {
 	case http.StatusRequestTimeout:
 		return NewProblem(http.StatusRequestTimeout, "validation_error", "The request took too long to arrive.")
 	case http.StatusRequestHeaderFieldsTooLarge:
-		return NewProblem(http.StatusRequestHeaderFieldsTooLarge, "validation_error", "The headers must be at most %d bytes.", maxHeader)
+		return NewProblem(http.StatusRequestHeaderFieldsTooLarge, "validation_error",
+			"The headers must be at most %d bytes.", maxHeader)
 	}
 	return NewProblem(400, "validation_error", "This is not a valid HTTP request.")
 }

@@ -19,7 +19,8 @@ func TestHost(t *testing.T) {
 			if trusted { // A listed proxy says who asks, never whom
 				o.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 			}
-		}, web.Route{Method: "GET", Path: "/healthz", Open: true, Handle: ok}, web.Route{Method: "GET", Path: "/v1/runs", Handle: ok})
+		}, web.Route{Method: "GET", Path: "/healthz", Open: true, Handle: ok},
+			web.Route{Method: "GET", Path: "/v1/runs", Handle: ok})
 		_, port, _ := net.SplitHostPort(s.addr)
 		good := s.addr
 		evil := "evil.example:" + port
@@ -63,7 +64,8 @@ func TestHost(t *testing.T) {
 			{"", "Host: " + good + ",evil.example", false},
 			{"", "Host: " + evil + "\nX-Forwarded-Host: " + good, false},
 			{"", "Host: " + evil + "\nForwarded: host=" + good, false},
-			{"", "Host: " + evil + "\nX-Original-Host: " + good + "\nX-Forwarded-Proto: https\nX-Forwarded-For: 127.0.0.1", false},
+			{"", "Host: " + evil + "\nX-Original-Host: " + good + "\nX-Forwarded-Proto: https\nX-Forwarded-For: 127.0.0.1",
+				false},
 			{"", "Host: " + good + "\nHost: " + evil, false},
 			{"", "Host: " + evil + "\nHost: " + good, false},
 			{"http://" + evil, "Host: " + good, false},
@@ -74,7 +76,8 @@ func TestHost(t *testing.T) {
 		}
 		for _, path := range []string{"/healthz", "/v1/runs"} {
 			for _, set := range sets {
-				all := s.raw("GET " + set.target + path + " HTTP/1.1\r\n" + strings.ReplaceAll(set.headers, "\n", "\r\n") + "\r\n\r\n")
+				all := s.raw("GET " + set.target + path + " HTTP/1.1\r\n" +
+					strings.ReplaceAll(set.headers, "\n", "\r\n") + "\r\n\r\n")
 				if len(all) != 1 {
 					t.Errorf("trusted %v, %q %q: %d answers", trusted, set.target, set.headers, len(all))
 					continue

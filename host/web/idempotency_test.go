@@ -18,30 +18,31 @@ import (
 func TestOnce(t *testing.T) {
 	var ran atomic.Int32
 	var s *site
-	s = serve(t, nil, web.Route{Method: "POST", Path: "/v1/runs", Scope: access.RunsCreate, Keyed: true, Handle: func(c *fiber.Ctx) error {
-		var q struct {
-			WorkflowID string `json:"workflowId"`
-		}
-		if err := web.Body(c, &q); err != nil {
-			return err
-		}
-		n := ran.Add(1)
-		if q.WorkflowID == "broken" {
-			return fmt.Errorf("the disk says %d", n)
-		}
-		web.SlotOf(c).Omit("token")
-		body, err := web.Encode(map[string]any{"runId": n, "token": "one-time"})
-		if err != nil {
-			return err
-		}
-		if w := web.SlotOf(c).Writes(201, body, "/v1/runs/x"); w != nil {
-			if err := s.store.Write(web.Context(c), w...); err != nil {
+	s = serve(t, nil, web.Route{Method: "POST", Path: "/v1/runs", Scope: access.RunsCreate, Keyed: true,
+		Handle: func(c *fiber.Ctx) error {
+			var q struct {
+				WorkflowID string `json:"workflowId"`
+			}
+			if err := web.Body(c, &q); err != nil {
 				return err
 			}
-		}
-		c.Location("/v1/runs/x")
-		return web.Bytes(c, 201, body)
-	}})
+			n := ran.Add(1)
+			if q.WorkflowID == "broken" {
+				return fmt.Errorf("the disk says %d", n)
+			}
+			web.SlotOf(c).Omit("token")
+			body, err := web.Encode(map[string]any{"runId": n, "token": "one-time"})
+			if err != nil {
+				return err
+			}
+			if w := web.SlotOf(c).Writes(201, body, "/v1/runs/x"); w != nil {
+				if err := s.store.Write(web.Context(c), w...); err != nil {
+					return err
+				}
+			}
+			c.Location("/v1/runs/x")
+			return web.Bytes(c, 201, body)
+		}})
 	post := func(body, key string) answer {
 		return s.do("POST", "/v1/runs", body, s.bearer(), "Idempotency-Key: "+key)
 	}
@@ -64,8 +65,10 @@ func TestOnce(t *testing.T) {
 	}
 	post(`{"workflowId":"b"}`, "k").is(t, "other body", 409, "idempotency_key_mismatch")
 	post(`{}`, "k").is(t, "no body", 409, "idempotency_key_mismatch")
-	s.do("POST", "/v1/runs?x=1", `{"workflowId":"a"}`, s.bearer(), "Idempotency-Key: k").is(t, "other query", 409, "idempotency_key_mismatch")
-	s.do("POST", "/v1/runs", `{"workflowId":"a"}`, "Authorization: Bearer "+s.reader, "Idempotency-Key: k").is(t, "no scope", 403, "forbidden")
+	s.do("POST", "/v1/runs?x=1", `{"workflowId":"a"}`, s.bearer(), "Idempotency-Key: k").is(t, "other query", 409,
+		"idempotency_key_mismatch")
+	s.do("POST", "/v1/runs", `{"workflowId":"a"}`, "Authorization: Bearer "+s.reader, "Idempotency-Key: k").is(t,
+		"no scope", 403, "forbidden")
 	post(`{}`, strings.Repeat("k", 256)).is(t, "long key", 400, "validation_error")
 	post(`{}`, "").is(t, "empty key", 400, "validation_error")
 

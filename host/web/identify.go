@@ -107,10 +107,12 @@ func (a *App) byAssistant(c *fiber.Ctx, r *request) error {
 // others through is a mistake of the owner; its headers, and those that only browsers send, reveal
 // it.
 func (a *App) bySocket(c *fiber.Ctx, r *request) error {
-	for _, h := range []string{fiber.HeaderOrigin, headerSite, fiber.HeaderCookie, fiber.HeaderForwarded, fiber.HeaderXForwardedFor,
+	for _, h := range []string{fiber.HeaderOrigin, headerSite, fiber.HeaderCookie, fiber.HeaderForwarded,
+		fiber.HeaderXForwardedFor,
 		fiber.HeaderXForwardedHost, fiber.HeaderXForwardedProto, "X-Real-Ip", fiber.HeaderVia} {
 		if len(c.Request().Header.Peek(h)) > 0 {
-			return NewProblem(0, "origin_not_allowed", "The local socket is for programs of the owner, not for proxies and browsers. Use the network address.")
+			return NewProblem(0, "origin_not_allowed",
+				"The local socket is for programs of the owner, not for proxies and browsers. Use the network address.")
 		}
 	}
 	return r.setPrincipal(access.OfSocket(r.id))
@@ -174,7 +176,8 @@ func sameOriginIfUI(c *fiber.Ctx, r *request) error {
 }
 
 func unauthenticated(err error) bool {
-	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, access.ErrKeyExpired) || errors.Is(err, access.ErrKeyRevoked)
+	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, access.ErrKeyExpired) ||
+		errors.Is(err, access.ErrKeyRevoked)
 }
 
 // cookieName returns the name of the session's cookie. Cookies are shared between ports, so without

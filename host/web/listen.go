@@ -135,8 +135,9 @@ func (l *limitedListener) refuse(c net.Conn) {
 		return
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = c.Write([]byte("HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: " +
-		strconv.Itoa(len(tooMany)) + "\r\n\r\n" + tooMany))
+	_, _ = c.Write([]byte(
+		"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: " +
+			strconv.Itoa(len(tooMany)) + "\r\n\r\n" + tooMany))
 }
 
 // addressOf returns a peer's address, for IPv6 the /64, or an invalid address for the local socket.

@@ -59,7 +59,8 @@ func (a *App) hostAllowed(c *fiber.Ctx, r *request) error {
 	if a.hosts[header] && a.hosts[line] {
 		return nil
 	}
-	return NewProblem(0, "host_not_allowed", "This host name is not one that Sluice answers to. Use the address that it printed, or add the name to its configuration.")
+	return NewProblem(0, "host_not_allowed",
+		"This host name is not one that Sluice answers to. Use the address that it printed, or add the name to its configuration.")
 }
 
 // hostHeader returns the Host header and the host of the request line, which equals the header if

@@ -42,7 +42,8 @@ func TestSameOrigin(t *testing.T) {
 		{"another port", []string{"Sec-Fetch-Site: same-site", csrf}, 403, 403, 403},
 		{"another port, origin", []string{"Origin: http://127.0.0.1:1", csrf}, 403, 403, 403},
 		{"another scheme", []string{"Origin: https://" + s.addr, csrf}, 403, 403, 403},
-		{"another name of us", []string{"Origin: http://localhost" + s.addr[strings.LastIndex(s.addr, ":"):], csrf}, 403, 403, 403},
+		{"another name of us", []string{"Origin: http://localhost" + s.addr[strings.LastIndex(s.addr, ":"):], csrf}, 403, 403,
+			403},
 		{"null", []string{"Origin: null", csrf}, 403, 403, 403},
 		{"null, same origin", []string{"Origin: null", site, csrf}, 403, 403, 403},
 		{"evil", []string{"Origin: http://evil.example", csrf}, 403, 403, 403},
@@ -55,7 +56,8 @@ func TestSameOrigin(t *testing.T) {
 		for _, r := range []struct {
 			method, path string
 			want         int
-		}{{"GET", "/v1/runs", c.get}, {"GET", "/ui/", c.get}, {"GET", "/v1/events", c.stream}, {"POST", "/v1/runs", c.post}, {"DELETE", "/v1/runs", c.post}} {
+		}{{"GET", "/v1/runs", c.get}, {"GET", "/ui/", c.get}, {"GET", "/v1/events", c.stream}, {"POST", "/v1/runs", c.post},
+			{"DELETE", "/v1/runs", c.post}} {
 			if a := s.do(r.method, r.path, "", with...); a.Status != r.want {
 				t.Errorf("%s: %s %s is %d, want %d (%s)", c.what, r.method, r.path, a.Status, r.want, a.Body)
 			}
@@ -114,7 +116,8 @@ func TestCredential(t *testing.T) {
 			t.Errorf("%s: the credential is in the answer", c.what)
 		}
 	}
-	if a := s.do("GET", "/v1/state", "", "Authorization: Bearer "+s.reader); a.Error.Details["scopeRequired"] != "state:read" {
+	if a := s.do("GET", "/v1/state", "",
+		"Authorization: Bearer "+s.reader); a.Error.Details["scopeRequired"] != "state:read" {
 		t.Errorf("details %v", a.Error.Details)
 	}
 	// People are sent to where they can log in.
@@ -135,7 +138,8 @@ func TestNoCORS(t *testing.T) {
 		web.Route{Method: "GET", Path: "/v1/runs", Scope: access.RunsRead, Handle: ok})
 	for _, path := range []string{"/v1/runs", "/", "/v1/nothing", "/ui/x"} {
 		for _, method := range []string{"OPTIONS", "GET", "POST"} {
-			a := s.do(method, path, "", "Origin: http://evil.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization", s.bearer())
+			a := s.do(method, path, "", "Origin: http://evil.example", "Access-Control-Request-Method: POST",
+				"Access-Control-Request-Headers: authorization", s.bearer())
 			for name := range a.Header {
 				if strings.HasPrefix(name, "Access-Control-") {
 					t.Errorf("%s %s: %s", method, path, name)

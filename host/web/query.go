@@ -43,7 +43,8 @@ func (q *Query) Only(names []string) error {
 	rule := ""
 	for k := range q.c.Context().QueryArgs().All() {
 		name := string(k)
-		if slices.Contains(names, name) || slices.Contains(unknown, abi.Cut(abi.Clean(name), maxUnknown)) || len(unknown) == maxUnknown {
+		if slices.Contains(names, name) || slices.Contains(unknown, abi.Cut(abi.Clean(name), maxUnknown)) ||
+			len(unknown) == maxUnknown {
 			continue
 		}
 		if rule == "" {

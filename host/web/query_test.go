@@ -41,7 +41,8 @@ func TestQueryOnly(t *testing.T) {
 			t.Errorf("%q: %v, want %s", c.query, got, c.message)
 			continue
 		}
-		if u := p.Details["unknown"].([]string); c.unknown[0] != '\\' && (len(u) != 1 || u[0] != c.unknown) || strings.ContainsRune(u[0], 0) {
+		if u := p.Details["unknown"].([]string); c.unknown[0] != '\\' && (len(u) != 1 || u[0] != c.unknown) ||
+			strings.ContainsRune(u[0], 0) {
 			t.Errorf("%q: unknown %q", c.query, u)
 		}
 	}

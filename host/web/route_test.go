@@ -107,7 +107,8 @@ func TestRouting(t *testing.T) {
 	} {
 		a := s.do(c.method, c.path, "", s.bearer())
 		if a.Status != c.status || c.says != a.Body && c.says != a.Error.Error && c.says != a.Header.Get("Allow") {
-			t.Errorf("%s %s: %d %s Allow %q, want %d %s", c.method, c.path, a.Status, a.Body, a.Header.Get("Allow"), c.status, c.says)
+			t.Errorf("%s %s: %d %s Allow %q, want %d %s", c.method, c.path, a.Status, a.Body,
+				a.Header.Get("Allow"), c.status, c.says)
 		}
 	}
 	if a := s.do("GET", "/runs/x?token=secret", ""); a.Error.Details["expected"] != "/v1/runs" {
@@ -143,7 +144,8 @@ func TestHeaders(t *testing.T) {
 			continue
 		}
 		h := all[0].Header
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Opener-Policy":   "same-origin",
 			"Cross-Origin-Resource-Policy": "same-origin", "Content-Security-Policy": web.ContentSecurityPolicy, "Server": ""} {
 			if h.Get(name) != want {
 				t.Errorf("%s: %s is %q", what, name, h.Get(name))
@@ -180,7 +182,8 @@ func TestProblems(t *testing.T) {
 		inside string // details.code
 	}{
 		{host.Refuse("run_already_active", "x"), 409, "run_already_active", ""},
-		{fmt.Errorf("start: %w", host.Refuse("ambiguous_connection", "x").With("connectionIds", []string{"a"})), 409, "ambiguous_connection", ""},
+		{fmt.Errorf("start: %w", host.Refuse("ambiguous_connection", "x").With("connectionIds", []string{"a"})), 409,
+			"ambiguous_connection", ""},
 		{host.Refuse("grant_expired", "x"), 409, "connection_not_ready", "grant_expired"},
 		{host.Refuse("scope_stream_unknown", "x"), 400, "validation_error", "scope_stream_unknown"},
 		{host.Refuse("scope_whatever_else", "x"), 400, "validation_error", "scope_whatever_else"},
@@ -193,7 +196,8 @@ func TestProblems(t *testing.T) {
 		{fmt.Errorf("run: %w", store.ErrNotFound), 404, "not_found", ""},
 		{store.ErrNoSpace, 503, "unavailable", "store_no_space"},
 		{store.ErrReadOnly, 503, "unavailable", "store_corrupt"},
-		{&store.DamageError{Code: "store_truncated", Detail: "the password is hunter2"}, 503, "unavailable", "store_truncated"},
+		{&store.DamageError{Code: "store_truncated", Detail: "the password is hunter2"}, 503,
+			"unavailable", "store_truncated"},
 		{&store.ConflictError{Kind: store.Schedules, ID: "hunter2", Revision: 3}, 409, "conflict", ""},
 		{&store.ActiveError{RunID: "run_1"}, 409, "run_already_active", ""},
 		{store.ErrRunTerminal, 409, "run_already_terminal", ""},
@@ -212,7 +216,8 @@ func TestProblems(t *testing.T) {
 		if got, _ := a.Error.Details["code"].(string); got != c.inside {
 			t.Errorf("%v: details.code %q", c.err, got)
 		}
-		if a.Status >= 500 && (a.Error.Details["correlationId"] != a.Header.Get("X-Request-Id") || a.Header.Get("X-Request-Id") == "") {
+		if a.Status >= 500 && (a.Error.Details["correlationId"] != a.Header.Get("X-Request-Id") ||
+			a.Header.Get("X-Request-Id") == "") {
 			t.Errorf("%v: details %v", c.err, a.Error.Details)
 		}
 		if strings.Contains(a.Body, "hunter2") {
@@ -259,7 +264,8 @@ func TestKept(t *testing.T) {
 		if err := web.Body(c, &b); err != nil {
 			return err
 		}
-		kept = append(kept, id, word, one, strings.Join(list, ""), list[0], b.Name, b.Raw["k"], web.Who(c).RequestID, web.Principal(c).ID, web.ContentType(c))
+		kept = append(kept, id, word, one, strings.Join(list, ""), list[0], b.Name, b.Raw["k"], web.Who(c).RequestID,
+			web.Principal(c).ID, web.ContentType(c))
 		return ok(c)
 	}})
 	c, err := net.Dial("tcp", s.addr)
@@ -272,7 +278,9 @@ func TestKept(t *testing.T) {
 	for _, letter := range []string{"a", "b", "c"} {
 		x := strings.Repeat(letter, 8)
 		before := len(kept)
-		if _, err := io.WriteString(c, s.request("POST", "/v1/runs/"+x+"?word="+x+"&one="+x+"&list="+x+","+x, `{"name":"`+x+`","raw":{"k":"`+x+`"}}`, s.bearer(), "Idempotency-Key: "+x)); err != nil {
+		if _, err := io.WriteString(c,
+			s.request("POST", "/v1/runs/"+x+"?word="+x+"&one="+x+"&list="+x+","+x, `{"name":"`+x+`","raw":{"k":"`+x+`"}}`,
+				s.bearer(), "Idempotency-Key: "+x)); err != nil {
 			t.Fatal(err)
 		}
 		res, err := http.ReadResponse(r, nil)
@@ -304,7 +312,8 @@ func TestPages(t *testing.T) {
 			return err
 		}
 		return web.Listed(c, []string{fmt.Sprint(p.Limit), p.After}, "key/"+p.After)
-	}}, web.Route{Method: "GET", Path: "/v1/empty", Handle: func(c *fiber.Ctx) error { return web.Listed[int](c, nil, "") }})
+	}}, web.Route{Method: "GET", Path: "/v1/empty",
+		Handle: func(c *fiber.Ctx) error { return web.Listed[int](c, nil, "") }})
 	get := func(path string) answer { return s.do("GET", path, "", s.bearer()) }
 	if a := get("/v1/empty"); a.Body != `{"data":[],"nextCursor":null}` {
 		t.Errorf("%s", a.Body)
@@ -322,9 +331,11 @@ func TestPages(t *testing.T) {
 	if cursor[0] == 'A' {
 		forged = "B" + cursor[1:]
 	}
-	for _, bad := range []string{"/v1/list/a?cursor=" + cursor, "/v1/list/b?status=x&cursor=" + cursor, "/v1/list/a?status=y&cursor=" + cursor,
-		"/v1/list/a?status=x&since=1&cursor=" + cursor, "/v1/list/a?status=x&cursor=" + forged, "/v1/list/a?status=x&cursor=" + cursor[:len(cursor)-2],
-		"/v1/list/a?status=x&cursor=x", "/v1/list/a?status=x&cursor=" + strings.Repeat("A", 8000), "/v1/list/a?status=x&cursor=%00"} {
+	for _, bad := range []string{"/v1/list/a?cursor=" + cursor, "/v1/list/b?status=x&cursor=" + cursor,
+		"/v1/list/a?status=y&cursor=" + cursor,
+		"/v1/list/a?status=x&since=1&cursor=" + cursor, "/v1/list/a?status=x&cursor=" + forged,
+		"/v1/list/a?status=x&cursor=" + cursor[:len(cursor)-2], "/v1/list/a?status=x&cursor=x",
+		"/v1/list/a?status=x&cursor=" + strings.Repeat("A", 8000), "/v1/list/a?status=x&cursor=%00"} {
 		get(bad).is(t, bad, 400, "invalid_cursor")
 	}
 	for _, limit := range []string{"0", "501", "-1", "x", "", "1e2", "99999999999999999999"} {
@@ -338,7 +349,8 @@ func TestPages(t *testing.T) {
 
 // TestRates: per key and per address, with when to come back.
 func TestRates(t *testing.T) {
-	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/x", Scope: access.RunsRead, Handle: ok}, web.Route{Method: "GET", Path: "/healthz", Open: true, Handle: ok})
+	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/x", Scope: access.RunsRead, Handle: ok},
+		web.Route{Method: "GET", Path: "/healthz", Open: true, Handle: ok})
 	spend := func(n int, headers ...string) (last answer) {
 		t.Helper()
 		all := s.raw(strings.Repeat(s.request("GET", "/v1/x", "", headers...), n))
@@ -380,7 +392,8 @@ func TestAccessLog(t *testing.T) {
 	if strings.Contains(strings.ToLower(log), "hunter") {
 		t.Errorf("the log holds what clients wrote: %s", log)
 	}
-	for _, want := range []string{`method=GET route=/v1/runs/:runId status=200`, `principal="key:key_`, `route=/v1/runs/:runId:pause status=401`, "request=req_"} {
+	for _, want := range []string{`method=GET route=/v1/runs/:runId status=200`, `principal="key:key_`,
+		`route=/v1/runs/:runId:pause status=401`, "request=req_"} {
 		if !strings.Contains(strings.ReplaceAll(log, `principal=key:`, `principal="key:`), want) {
 			t.Errorf("the log lacks %q: %s", want, log)
 		}

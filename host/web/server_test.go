@@ -178,7 +178,9 @@ func TestLogin(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(addr)
 	plain, token, _ := strings.Cut(link.PlainURL, "#")
-	if plain != "http://127.0.0.1:"+port+"/ui/login" || len(token) != 43 || !strings.HasPrefix(link.URL, "http://sluice-") || !strings.HasSuffix(link.URL, ".localhost:"+port+"/ui/login#"+token) {
+	if plain != "http://127.0.0.1:"+port+"/ui/login" || len(token) != 43 ||
+		!strings.HasPrefix(link.URL, "http://sluice-") ||
+		!strings.HasSuffix(link.URL, ".localhost:"+port+"/ui/login#"+token) {
 		t.Fatalf("%+v", link)
 	}
 	base := "http://" + addr
@@ -186,7 +188,8 @@ func TestLogin(t *testing.T) {
 	post := func(body string, headers ...string) reply {
 		return send(t, dial(t, "tcp", addr), "POST", base+"/ui/session", body, append(headers, own...)...)
 	}
-	if r := post(`{"token":"wrong"}`); r.StatusCode != 401 || r.code() != "unauthenticated" || r.Header.Get("Set-Cookie") != "" {
+	if r := post(`{"token":"wrong"}`); r.StatusCode != 401 || r.code() != "unauthenticated" ||
+		r.Header.Get("Set-Cookie") != "" {
 		t.Errorf("wrong token: %d %s", r.StatusCode, r.body)
 	}
 	r := post(`{"token":"` + token + `"}`)
@@ -194,7 +197,8 @@ func TestLogin(t *testing.T) {
 		t.Fatalf("%d %s", r.StatusCode, r.body)
 	}
 	cookie := r.Cookies()[0]
-	if cookie.Name != "sluice_"+port || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Domain != "" || cookie.Secure || len(cookie.Value) != 43 {
+	if cookie.Name != "sluice_"+port || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||
+		cookie.Path != "/" || cookie.Domain != "" || cookie.Secure || len(cookie.Value) != 43 {
 		t.Errorf("cookie %+v", cookie)
 	}
 	var opened struct{ Principal, CSRFToken, ExpiresAt string }
@@ -208,13 +212,15 @@ func TestLogin(t *testing.T) {
 	get := func() reply {
 		return send(t, dial(t, "tcp", addr), "GET", base+"/ui/session", "", session...)
 	}
-	if r := get(); r.StatusCode != 200 || !strings.Contains(r.body, `"principal":"owner"`) || !strings.Contains(r.body, opened.CSRFToken) {
+	if r := get(); r.StatusCode != 200 || !strings.Contains(r.body, `"principal":"owner"`) ||
+		!strings.Contains(r.body, opened.CSRFToken) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 	if r := send(t, dial(t, "tcp", addr), "DELETE", base+"/ui/session", "", session...); r.StatusCode != 403 {
 		t.Errorf("logout without the page token: %d", r.StatusCode)
 	}
-	if r := send(t, dial(t, "tcp", addr), "DELETE", base+"/ui/session", "", append(session, web.HeaderCSRF, opened.CSRFToken)...); r.StatusCode != 204 {
+	if r := send(t, dial(t, "tcp", addr), "DELETE", base+"/ui/session", "",
+		append(session, web.HeaderCSRF, opened.CSRFToken)...); r.StatusCode != 204 {
 		t.Errorf("logout: %d %s", r.StatusCode, r.body)
 	}
 	if r := get(); r.StatusCode != 401 {
@@ -248,7 +254,8 @@ func TestSocket(t *testing.T) {
 	if r.StatusCode != 201 || !strings.Contains(r.body, "/ui/login#") {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	for _, h := range []string{"Origin", "Sec-Fetch-Site", "Cookie", "X-Forwarded-For", "Forwarded", "Via", "X-Forwarded-Host", "X-Real-Ip"} {
+	for _, h := range []string{"Origin", "Sec-Fetch-Site", "Cookie", "X-Forwarded-For", "Forwarded", "Via",
+		"X-Forwarded-Host", "X-Real-Ip"} {
 		if r := ask("POST", h, "x"); r.StatusCode != 403 || r.code() != "origin_not_allowed" {
 			t.Errorf("with %s: %d %s", h, r.StatusCode, r.body)
 		}
@@ -256,7 +263,9 @@ func TestSocket(t *testing.T) {
 	if r := ask("POST", "Authorization", "Bearer x"); r.StatusCode != 401 {
 		t.Errorf("with a bad key: %d", r.StatusCode)
 	}
-	if _, err := web.OpenServer(t.Context(), web.ServerOptions{Store: memory(t), Listen: []string{"127.0.0.1:0"}, Socket: path}); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := web.OpenServer(t.Context(),
+		web.ServerOptions{Store: memory(t), Listen: []string{"127.0.0.1:0"}, Socket: path}); err == nil ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("second server: %v", err)
 	}
 	stop()
@@ -278,7 +287,8 @@ func TestSocket(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := web.OpenServer(t.Context(), web.ServerOptions{Store: memory(t), Listen: []string{"127.0.0.1:0"}, Socket: path}); err == nil {
+	if _, err := web.OpenServer(t.Context(),
+		web.ServerOptions{Store: memory(t), Listen: []string{"127.0.0.1:0"}, Socket: path}); err == nil {
 		t.Error("a file was replaced by a socket")
 	}
 	if b, _ := os.ReadFile(path); string(b) != "precious" {
@@ -307,7 +317,8 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%d %s", r.StatusCode, r.body)
 		}
 		ready["scheduler"] = errors.New("stopped at /home/anna")
-		if r := get("/readyz"); r.StatusCode != 503 || !strings.Contains(r.body, `"scheduler":"failed"`) || strings.Contains(r.body, "anna") {
+		if r := get("/readyz"); r.StatusCode != 503 || !strings.Contains(r.body, `"scheduler":"failed"`) ||
+			strings.Contains(r.body, "anna") {
 			t.Errorf("%d %s", r.StatusCode, r.body)
 		}
 		if r := get("/"); r.StatusCode != 302 || r.Header.Get("Location") != "/ui/" {
@@ -332,7 +343,8 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := send(t, c, "POST", "https://sluice.example/ui/session", `{"token":"`+token+`"}`, "Origin", "https://sluice.example")
+	r := send(t, c, "POST", "https://sluice.example/ui/session", `{"token":"`+token+`"}`, "Origin",
+		"https://sluice.example")
 	if r.StatusCode != 200 || len(r.Cookies()) != 1 || r.Cookies()[0].Name != "__Host-sluice" || !r.Cookies()[0].Secure {
 		t.Errorf("%d %s %v", r.StatusCode, r.body, r.Cookies())
 	}
@@ -428,13 +440,14 @@ func writing(c net.Conn, addr string) net.Conn {
 // the owner's keys.
 func TestShutdown(t *testing.T) {
 	s, addr, stop := serveServer(t, web.ServerOptions{Mount: []func(*web.App){func(a *web.App) {
-		a.Add(web.Route{Method: "GET", Path: "/v1/events", Scope: access.RunsRead, Stream: true, Handle: func(c *fiber.Ctx) error {
-			return web.Stream(c, web.EventStream, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
-				_, _ = w.WriteString("data: hello\n\n")
-				_ = web.Flush(w, conn)
-				<-ctx.Done()
-			})
-		}})
+		a.Add(web.Route{Method: "GET", Path: "/v1/events", Scope: access.RunsRead, Stream: true,
+			Handle: func(c *fiber.Ctx) error {
+				return web.Stream(c, web.EventStream, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
+					_, _ = w.WriteString("data: hello\n\n")
+					_ = web.Flush(w, conn)
+					<-ctx.Done()
+				})
+			}})
 	}}})
 	_, key, err := s.Access().Keys.Create(t.Context(), &access.Principal{ID: access.Owner, Scopes: access.Everything},
 		access.NewKey{Name: "k", Scopes: access.All(), Mode: access.Live}, nil)
@@ -465,7 +478,8 @@ func certificate(t *testing.T) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"sluice.example"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"sluice.example"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
 	if err != nil {
 		t.Fatal(err)
@@ -476,7 +490,8 @@ func certificate(t *testing.T) (cert, key string) {
 	}
 	dir := t.TempDir()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: priv}} {
+	for path, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "PRIVATE KEY", Bytes: priv}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(b), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -121,7 +121,8 @@ func (o *ServerOptions) check() (parsedOptions, error) {
 	}
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" ||
+			u.RawQuery != "" || u.User != nil {
 			return c, errors.New("the public URL must be http:// or https:// and a host, such as https://sluice.example")
 		}
 		c.public = u
@@ -149,7 +150,8 @@ func (o *ServerOptions) exposed(at string, c parsedOptions) error {
 	case !o.Expose:
 		return fmt.Errorf("listen address %s can be reached by others: set expose to allow that", at)
 	case !c.tls && len(c.proxies) == 0:
-		return fmt.Errorf("listen address %s can be reached by others: set cert and key, or list the proxies that terminate TLS", at)
+		return fmt.Errorf(
+			"listen address %s can be reached by others: set cert and key, or list the proxies that terminate TLS", at)
 	}
 	return nil
 }

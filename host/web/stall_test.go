@@ -65,7 +65,8 @@ func TestStalledReader(t *testing.T) {
 	}
 	theirs.Close()
 	serving.Wait()
-	least, most := began.Add(web.WriteDeadline+size/(16<<10)*time.Second), time.Now().Add(web.WriteDeadline+(1+size/(16<<10))*time.Second)
+	least, most := began.Add(web.WriteDeadline+size/(16<<10)*time.Second),
+		time.Now().Add(web.WriteDeadline+(1+size/(16<<10))*time.Second)
 	if len(conn.when) < 2 {
 		t.Fatalf("%d writes", len(conn.when))
 	}
@@ -82,16 +83,17 @@ func TestStalledReader(t *testing.T) {
 // Large bodies are held whole, so few are at one time; the place is given back.
 func TestUploadsAtOnce(t *testing.T) {
 	reading, goOn := make(chan struct{}), make(chan struct{})
-	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/upload", Scope: access.ConnectorsManage, Upload: true, Handle: func(c *fiber.Ctx) error {
-		if _, err := web.RawBody(c); err != nil {
-			return err
-		}
-		if c.Query("wait") != "" {
-			reading <- struct{}{}
-			<-goOn
-		}
-		return web.Nothing(c)
-	}})
+	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/upload", Scope: access.ConnectorsManage, Upload: true,
+		Handle: func(c *fiber.Ctx) error {
+			if _, err := web.RawBody(c); err != nil {
+				return err
+			}
+			if c.Query("wait") != "" {
+				reading <- struct{}{}
+				<-goOn
+			}
+			return web.Nothing(c)
+		}})
 	var waiting sync.WaitGroup
 	for range 4 {
 		waiting.Go(func() {
@@ -130,16 +132,20 @@ func TestOpenRate(t *testing.T) {
 // it is taken for another.
 func TestTwoLengths(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Scope: access.RunsRead, Handle: ok})
-	for _, names := range [][2]string{{"Content-Length", "Transfer-Encoding"}, {"content-length", "transfer-encoding"}, {"CONTENT-LENGTH", "Transfer-encoding"}} {
-		for _, lengths := range []string{names[0] + ": 5\r\n" + names[1] + ": chunked\r\n", names[1] + ": chunked\r\n" + names[0] + ": 5\r\n"} {
-			all := s.raw("POST /v1/x HTTP/1.1\r\n" + lengths + "Host: " + s.addr + "\r\n" + s.bearer() + "\r\n\r\n0\r\n\r\n" + s.request("POST", "/v1/x", "", s.bearer()))
+	for _, names := range [][2]string{{"Content-Length", "Transfer-Encoding"}, {"content-length", "transfer-encoding"},
+		{"CONTENT-LENGTH", "Transfer-encoding"}} {
+		for _, lengths := range []string{names[0] + ": 5\r\n" + names[1] + ": chunked\r\n",
+			names[1] + ": chunked\r\n" + names[0] + ": 5\r\n"} {
+			all := s.raw("POST /v1/x HTTP/1.1\r\n" + lengths + "Host: " + s.addr + "\r\n" + s.bearer() + "\r\n\r\n0\r\n\r\n" +
+				s.request("POST", "/v1/x", "", s.bearer()))
 			if len(all) != 1 {
 				t.Fatalf("%d answers", len(all))
 			}
 			all[0].is(t, lengths, 400, "validation_error")
 		}
 	}
-	all := s.raw("POST /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + s.bearer() + "\r\nX-Note: content-length\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+	all := s.raw("POST /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + s.bearer() +
+		"\r\nX-Note: content-length\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 	if len(all) != 1 || all[0].Status >= 400 {
 		t.Errorf("a chunked body: %+v", all)
 	}

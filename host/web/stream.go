@@ -108,7 +108,8 @@ func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w 
 func (a *App) recovered(r *request, write func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.o.Log.Error("stream panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+			a.o.Log.Error("stream panicked", slog.String("request", r.id), slog.Any("panic", v),
+				slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	write()

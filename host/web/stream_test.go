@@ -41,7 +41,8 @@ func TestStream(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	h := all[0].Header
-	if h.Get("Content-Type") != "text/event-stream; charset=utf-8" || h.Get("Cache-Control") != "no-cache, no-store, no-transform" ||
+	if h.Get("Content-Type") != "text/event-stream; charset=utf-8" ||
+		h.Get("Cache-Control") != "no-cache, no-store, no-transform" ||
 		h.Get("X-Accel-Buffering") != "no" || h.Get("Content-Encoding") != "" || h.Get("Etag") != "" {
 		t.Errorf("headers %v", h)
 	}
@@ -131,11 +132,13 @@ func TestStreamOfOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := io.WriteString(c, strings.Replace(s.request("GET", "/v1/events", "", s.bearer()), "HTTP/1.1", "HTTP/1.0", 1)); err != nil {
+	if _, err := io.WriteString(c,
+		strings.Replace(s.request("GET", "/v1/events", "", s.bearer()), "HTTP/1.1", "HTTP/1.0", 1)); err != nil {
 		t.Fatal(err)
 	}
 	all, err := io.ReadAll(c)
-	if head, body, _ := strings.Cut(string(all), "\r\n\r\n"); err != nil || body != "data: one\n\ndata: two\n\n" || strings.Contains(head, "chunked") {
+	if head, body, _ := strings.Cut(string(all), "\r\n\r\n"); err != nil || body != "data: one\n\ndata: two\n\n" ||
+		strings.Contains(head, "chunked") {
 		t.Errorf("%q %v", all, err)
 	}
 }
@@ -220,10 +223,11 @@ func TestStreamEnd(t *testing.T) {
 // sessions, and lost scopes.
 func TestRecheck(t *testing.T) {
 	checks := make(chan func(context.Context) error, 1)
-	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/events", Scope: access.RunsRead, Stream: true, Handle: func(c *fiber.Ctx) error {
-		checks <- web.Recheck(c)
-		return ok(c)
-	}})
+	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/events", Scope: access.RunsRead, Stream: true,
+		Handle: func(c *fiber.Ctx) error {
+			checks <- web.Recheck(c)
+			return ok(c)
+		}})
 	ctx := context.Background()
 	s.do("GET", "/v1/events", "", "Authorization: Bearer "+s.reader).is(t, "key", 200, "")
 	key := <-checks

@@ -42,7 +42,8 @@ func Viewable(content io.Reader, size int64) (string, error) {
 		return "application/pdf", nil
 	}
 	c, format, err := image.DecodeConfig(bytes.NewReader(head))
-	if err != nil || c.Width < 1 || c.Height < 1 || c.Width > maxEdge || c.Height > maxEdge || c.Width*c.Height > maxPixels {
+	if err != nil || c.Width < 1 || c.Height < 1 || c.Width > maxEdge || c.Height > maxEdge ||
+		c.Width*c.Height > maxPixels {
 		return "", nil
 	}
 	return "image/" + format, nil
@@ -50,7 +51,8 @@ func Viewable(content io.Reader, size int64) (string, error) {
 
 var (
 	// active matches names of what runs, opens other files or sends something.
-	active = regexp.MustCompile(`/(JS|JavaScript|XFA|AcroForm|Launch|SubmitForm|ImportData|GoToR|GoToE|RichMedia|Rendition|Movie|EmbeddedFiles?)[\x00\t\n\f\r ()<>\[\]/{}%]`)
+	active = regexp.MustCompile(
+		`/(JS|JavaScript|XFA|AcroForm|Launch|SubmitForm|ImportData|GoToR|GoToE|RichMedia|Rendition|Movie|EmbeddedFiles?)[\x00\t\n\f\r ()<>\[\]/{}%]`)
 	// disguised matches names with escapes, which are never needed.
 	disguised = regexp.MustCompile(`/[A-Za-z]*#[0-9A-Fa-f]{2}`)
 	objects   = regexp.MustCompile(`/ObjStm\b`)

@@ -58,13 +58,17 @@ func TestViewable(t *testing.T) {
 	}
 	oneGIF := encoded(func(b *bytes.Buffer) error { return gif.Encode(b, small, nil) })
 	for name, c := range map[string]viewCase{
-		"a PNG":                      {encoded(func(b *bytes.Buffer) error { return png.Encode(b, small) }), 100, "image/png"},
-		"a JPEG":                     {encoded(func(b *bytes.Buffer) error { return jpeg.Encode(b, small, nil) }), 700, "image/jpeg"},
-		"a GIF":                      {oneGIF, 40, "image/gif"},
-		"a GIF that is a script":     {[]byte("GIF89a/*\x01\x00\x00\x00\x00*/=1;alert(1)//"), 80, "image/gif"}, // never as a script: nosniff
-		"a PDF":                      {[]byte("%PDF-1.7\n"), 9, "application/pdf"},
-		"a PDF that is a page":       {[]byte("%PDF-1.7\n<script>alert(1)</script>"), 40, "application/pdf"},
-		"a PDF with a script":        {[]byte("%PDF-1.7\n1 0 obj<</OpenAction<</S/JavaScript/JS(app.alert(1))>>>>endobj"), 70, ""},
+		"a PNG": {encoded(func(b *bytes.Buffer) error { return png.Encode(b, small) }), 100,
+			"image/png"},
+		"a JPEG": {encoded(func(b *bytes.Buffer) error { return jpeg.Encode(b, small, nil) }), 700,
+			"image/jpeg"},
+		"a GIF": {oneGIF, 40, "image/gif"},
+		// never as a script: nosniff
+		"a GIF that is a script": {[]byte("GIF89a/*\x01\x00\x00\x00\x00*/=1;alert(1)//"), 80, "image/gif"},
+		"a PDF":                  {[]byte("%PDF-1.7\n"), 9, "application/pdf"},
+		"a PDF that is a page":   {[]byte("%PDF-1.7\n<script>alert(1)</script>"), 40, "application/pdf"},
+		"a PDF with a script": {[]byte("%PDF-1.7\n1 0 obj<</OpenAction<</S/JavaScript/JS(app.alert(1))>>>>endobj"), 70,
+			""},
 		"a PDF with a form":          {[]byte("%PDF-1.7\n1 0 obj<</AcroForm 2 0 R>>endobj"), 40, ""},
 		"a script by another name":   {[]byte("%PDF-1.7\n1 0 obj<</S/J#61vaScript/J#53(app.alert(1))>>endobj"), 60, ""},
 		"a script that is packed":    packedPDF("<</S/JavaScript/JS(app.alert(1))>>", "/Filter/FlateDecode"),

@@ -91,7 +91,8 @@ func serve(t *testing.T, change func(*web.Options), routes ...web.Route) *site {
 		to     *string
 		scopes []access.Scope
 	}{{&s.key, access.All()}, {&s.reader, []access.Scope{access.RunsRead}}} {
-		if _, *k.to, err = s.access.Keys.Create(ctx, owner, access.NewKey{Name: "k", Scopes: k.scopes, Mode: access.Live}, nil); err != nil {
+		if _, *k.to, err = s.access.Keys.Create(ctx, owner, access.NewKey{Name: "k", Scopes: k.scopes, Mode: access.Live},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -79,7 +79,8 @@ func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket
 		defer func() { _ = conn.Close() }()
 		defer func() {
 			if v := recover(); v != nil {
-				a.o.Log.Error("socket panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+				a.o.Log.Error("socket panicked", slog.String("request", r.id), slog.Any("panic", v),
+					slog.String("stack", string(debug.Stack())))
 			}
 		}()
 		conn.SetReadLimit(most)

@@ -99,8 +99,10 @@ func TestSocketOrigin(t *testing.T) {
 	}
 	// What is no handshake is refused in the envelope of everything else.
 	s.do("GET", "/v1/socket", "", s.cookie(), own).is(t, "no upgrade", 400, "validation_error")
-	s.do("GET", "/v1/socket", "", s.cookie(), own, "Connection: Upgrade", "Upgrade: websocket").is(t, "no version", 400, "validation_error")
-	s.do("GET", "/v1/socket", "", s.cookie(), own, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13").is(t, "no key", 400, "validation_error")
+	s.do("GET", "/v1/socket", "", s.cookie(), own, "Connection: Upgrade", "Upgrade: websocket").is(t, "no version",
+		400, "validation_error")
+	s.do("GET", "/v1/socket", "", s.cookie(), own, "Connection: Upgrade", "Upgrade: websocket",
+		"Sec-WebSocket-Version: 13").is(t, "no key", 400, "validation_error")
 }
 
 func closed(t *testing.T, conn *websocket.Conn, code int, reason string) {

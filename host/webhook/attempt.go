@@ -79,7 +79,8 @@ func (a Attempt) Outcome() string {
 func attemptFor(webhook, cause string, e store.Event, number int) Attempt {
 	sequence := e.Sequence
 	return Attempt{
-		MessageID: messageID(webhook, e), Cause: cause, Type: e.Type, RunID: e.RunID, EventID: e.ID, Sequence: &sequence, Number: number,
+		MessageID: messageID(webhook, e), Cause: cause, Type: e.Type, RunID: e.RunID, EventID: e.ID,
+		Sequence: &sequence, Number: number,
 	}
 }
 
@@ -135,7 +136,8 @@ func isTLS(err error) bool {
 	var invalid x509.CertificateInvalidError
 	var record tls.RecordHeaderError
 	var alert tls.AlertError
-	return errors.As(err, &certificate) || errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid) ||
+	return errors.As(err, &certificate) || errors.As(err, &authority) || errors.As(err, &name) ||
+		errors.As(err, &invalid) ||
 		errors.As(err, &record) || errors.As(err, &alert)
 }
 

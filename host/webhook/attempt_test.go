@@ -54,7 +54,8 @@ func TestAttempts(t *testing.T) {
 		want := []string{"event run.completed 1 204", "event run.started 2 204", "event run.started 1 503status"}
 		check(t, "log", brief(deliveries(t, h, w.ID)...), want)
 		first := deliveries(t, h, w.ID)[2]
-		if first.RunID != id || first.EventID != "evt_0000000000000000" || *first.Sequence != 0 || first.DurationMS != 30 || first.MessageID == "" || first.At == "" {
+		if first.RunID != id || first.EventID != "evt_0000000000000000" || *first.Sequence != 0 || first.DurationMS != 30 ||
+			first.MessageID == "" || first.At == "" {
 			t.Errorf("%+v", first)
 		}
 		if again := deliveries(t, h, w.ID)[1]; again.MessageID != first.MessageID || again.ID == first.ID {
@@ -75,7 +76,8 @@ func TestAttempts(t *testing.T) {
 		}
 		settle()
 		all := deliveries(t, h, w.ID)
-		if len(all) != 50 || !slices.IsSortedFunc(all, func(a, b webhook.Attempt) int { return strings.Compare(b.ID, a.ID) }) {
+		if len(all) != 50 || !slices.IsSortedFunc(all,
+			func(a, b webhook.Attempt) int { return strings.Compare(b.ID, a.ID) }) {
 			t.Errorf("%d attempts", len(all))
 		}
 		if err := h.Delete(t.Context(), w.ID); err != nil {
@@ -100,7 +102,8 @@ func TestTest(t *testing.T) {
 		}
 		check(t, "answer", brief(a), []string{"test webhook.test 1 204"})
 		sent := r.sent[0]
-		if !verifies("a secret of mine", sent, sent.Signature) || sent.ID != a.MessageID || !json.Valid(sent.Body) || !strings.Contains(string(sent.Body), w.ID) {
+		if !verifies("a secret of mine", sent, sent.Signature) || sent.ID != a.MessageID || !json.Valid(sent.Body) ||
+			!strings.Contains(string(sent.Body), w.ID) {
 			t.Errorf("%+v %s", sent, sent.Body)
 		}
 		for _, status := range []int{500, 410, 302} {
@@ -110,7 +113,8 @@ func TestTest(t *testing.T) {
 			}
 		}
 		got, err := h.Get(t.Context(), w.ID)
-		if err != nil || got.Status != webhook.Active || got.Failures != 0 || got.LastError == nil || got.LastError.ID != a.ID {
+		if err != nil || got.Status != webhook.Active || got.Failures != 0 || got.LastError == nil ||
+			got.LastError.ID != a.ID {
 			t.Errorf("%+v %v", got, err)
 		}
 		if n := len(deliveries(t, h, w.ID)); n != 4 {
@@ -138,7 +142,8 @@ func TestRedeliver(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, "answer", brief(a), []string{"redelivery run.started 1 204"})
-		if len(r.sent) != 2 || r.sent[0].ID != r.sent[1].ID || string(r.sent[0].Body) != string(r.sent[1].Body) || a.MessageID != old.MessageID {
+		if len(r.sent) != 2 || r.sent[0].ID != r.sent[1].ID || string(r.sent[0].Body) != string(r.sent[1].Body) ||
+			a.MessageID != old.MessageID {
 			t.Errorf("%+v", r.sent)
 		}
 		check(t, "log", brief(deliveries(t, h, w.ID)...), []string{"redelivery run.started 1 204", "event run.started 1 204"})
@@ -172,7 +177,8 @@ func TestRedeliver(t *testing.T) {
 func TestClasses(t *testing.T) {
 	const canary = "10.20.30.40"
 	failures := map[string]error{
-		webhook.FailedConnect: &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.ParseIP(canary), Port: 80}, Err: errors.New("connection refused " + canary)},
+		webhook.FailedConnect: &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.ParseIP(canary), Port: 80},
+			Err: errors.New("connection refused " + canary)},
 		webhook.FailedTimeout: fmt.Errorf("read %s: %w", canary, context.DeadlineExceeded),
 		webhook.FailedTLS:     &tls.CertificateVerificationError{Err: errors.New(canary)},
 		webhook.FailedAnswer:  errors.New("malformed HTTP response " + canary),

@@ -32,10 +32,12 @@ func TestBadger(t *testing.T) {
 	outcome := make(chan string, 16) // once the cursor is stored
 	o.Observed = func(s string) { outcome <- s }
 	h := open(t, o)
-	if _, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: "https://example.com" + port, Events: []string{"run.*"}}, nil); err != nil {
+	if _, _, err := h.Create(t.Context(), "owner",
+		webhook.Definition{URL: "https://example.com" + port, Events: []string{"run.*"}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	run := store.Run{ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", ConnectionID: "mailbox", Status: "active", StartedAt: time.Now()}
+	run := store.Run{ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", ConnectionID: "mailbox", Status: "active",
+		StartedAt: time.Now()}
 	lease, err := st.Acquire(t.Context(), run, "host", "boot", time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,8 @@ func TestBadger(t *testing.T) {
 		for i, typ := range types {
 			id := store.EventID("evt_000000000000000" + string(rune('a'+i)))
 			c.Events = append(c.Events, store.Event{
-				ID: id, Type: typ, RunID: run.ID, ConnectionID: run.ConnectionID, OccurredAt: time.Now(), Data: json.RawMessage(`{}`),
+				ID: id, Type: typ, RunID: run.ID, ConnectionID: run.ConnectionID, OccurredAt: time.Now(),
+				Data: json.RawMessage(`{}`),
 			})
 		}
 		if end {

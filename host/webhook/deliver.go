@@ -64,7 +64,8 @@ func (f *follower) advance(ctx context.Context, l lane) step {
 		s.kept = true
 	} else {
 		// The attempt counts, but only this process knows the lane's position.
-		f.log.Warn("webhook: cursor not stored; a delivery may be repeated after a restart", "webhook", f.hook.ID, "error", err)
+		f.log.Warn("webhook: cursor not stored; a delivery may be repeated after a restart", "webhook",
+			f.hook.ID, "error", err)
 	}
 	if err := note(ctx, f.store, f.hook.ID, a); err != nil && !errors.Is(err, store.ErrNotFound) {
 		f.log.Warn("webhook: attempt not written down", "webhook", f.hook.ID, "error", err)

@@ -24,8 +24,10 @@ func filterOf(events []string) error {
 		return refuse("events", "must have 1 to %d entries", maxEvents)
 	}
 	for _, pattern := range events {
-		if pattern != OwnerNeeded && pattern != LeftOut && !slices.ContainsFunc(timeline.Catalogue(), func(e timeline.Entry) bool { return matches(pattern, string(e.Type)) }) {
-			return refuse("events", "has an entry that is no event type, no prefix of one with * and neither %s nor %s", OwnerNeeded, LeftOut)
+		if pattern != OwnerNeeded && pattern != LeftOut &&
+			!slices.ContainsFunc(timeline.Catalogue(), func(e timeline.Entry) bool { return matches(pattern, string(e.Type)) }) {
+			return refuse("events", "has an entry that is no event type, no prefix of one with * and neither %s nor %s",
+				OwnerNeeded, LeftOut)
 		}
 	}
 	return nil

@@ -95,7 +95,8 @@ func (r *receiver) got(t *testing.T) []string {
 
 // inOrder sorts by run and leaves the order within each.
 func inOrder(got []string) []string {
-	slices.SortStableFunc(got, func(a, b string) int { return strings.Compare(a[:strings.Index(a, " ")], b[:strings.Index(b, " ")]) })
+	slices.SortStableFunc(got,
+		func(a, b string) int { return strings.Compare(a[:strings.Index(a, " ")], b[:strings.Index(b, " ")]) })
 	return got
 }
 

@@ -205,7 +205,8 @@ func (h *Hooks) load(ctx context.Context) error {
 func (h *Hooks) resume(ctx context.Context, s *stored) error {
 	_, k, err := h.signing(ctx, s.ID)
 	if err != nil {
-		h.o.Log.Error("webhook_unsigned", "webhook", s.ID, "error", err, "next", "restore the vault's key, or delete this webhook and make it again")
+		h.o.Log.Error("webhook_unsigned", "webhook", s.ID, "error", err, "next",
+			"restore the vault's key, or delete this webhook and make it again")
 		return nil
 	}
 	h.mu.Lock()

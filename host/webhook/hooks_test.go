@@ -27,7 +27,8 @@ func TestDelivers(t *testing.T) {
 		m.say(before, "node.suspended", "run.progress_reported", "node.failed", "run.failed")
 		settle()
 		b := string(before) + " "
-		check(t, "a run that was active already", r.got(t), []string{b + "run.progress_reported", b + "node.failed", b + "run.failed"})
+		check(t, "a run that was active already", r.got(t),
+			[]string{b + "run.progress_reported", b + "node.failed", b + "run.failed"})
 
 		for range 60 { // more than a page of events
 			m.say(before, "lease.renewed")

@@ -84,7 +84,8 @@ func (f *follower) add(ctx context.Context, r foundRun) {
 }
 
 func (f *follower) tagged(r foundRun) bool {
-	return len(f.hook.Tags) == 0 || slices.ContainsFunc(r.tags, func(t string) bool { return slices.Contains(f.hook.Tags, t) })
+	return len(f.hook.Tags) == 0 ||
+		slices.ContainsFunc(r.tags, func(t string) bool { return slices.Contains(f.hook.Tags, t) })
 }
 
 // maxPassed bounds the runs that a scan after a restart has to look at again.

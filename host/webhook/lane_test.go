@@ -35,7 +35,8 @@ func TestRetries(t *testing.T) {
 		other := m.begin()
 		m.say(other, "run.completed")
 		settle()
-		if !slices.ContainsFunc(r.sent, func(s webhook.Sent) bool { return strings.Contains(string(s.Body), string(other)) }) {
+		if !slices.ContainsFunc(r.sent,
+			func(s webhook.Sent) bool { return strings.Contains(string(s.Body), string(other)) }) {
 			t.Error("one run's failure held up another run")
 		}
 		if got, err := h.Get(t.Context(), w.ID); err != nil || got.Status != webhook.Active {
@@ -44,7 +45,8 @@ func TestRetries(t *testing.T) {
 		time.Sleep(5 * 24 * time.Hour)
 		synctest.Wait()
 
-		r.sent = slices.DeleteFunc(r.sent, func(s webhook.Sent) bool { return strings.Contains(string(s.Body), string(other)) })
+		r.sent = slices.DeleteFunc(r.sent,
+			func(s webhook.Sent) bool { return strings.Contains(string(s.Body), string(other)) })
 		if len(r.sent) != len(webhook.Delays)+2 {
 			t.Fatalf("%d deliveries", len(r.sent))
 		}

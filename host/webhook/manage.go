@@ -16,7 +16,8 @@ import (
 // Create adds a webhook for events from now on. secret is the generated one, or "" if one was given; no other method
 // returns it. Unless with is nil, it is called with both, and the writes that it returns are part of the same commit.
 // It must neither block nor use the store. Create may return *Refusal, ErrTooMany or an error of Secrets.
-func (h *Hooks) Create(ctx context.Context, by string, d Definition, with func(w Webhook, secret string) []store.Write) (w Webhook, secret string, err error) {
+func (h *Hooks) Create(ctx context.Context, by string, d Definition,
+	with func(w Webhook, secret string) []store.Write) (w Webhook, secret string, err error) {
 	s, made, err := h.accept(ctx, by, d)
 	if err != nil {
 		return Webhook{}, "", err

@@ -19,14 +19,16 @@ func TestLifecycle(t *testing.T) {
 		h := open(t, options(m, r))
 		defer closed(t, h)
 		var with string
-		w, secret, err := h.Create(t.Context(), "key:1", webhook.Definition{URL: target, Events: []string{"run.*"}}, func(_ webhook.Webhook, s string) []store.Write {
-			with = s
-			return []store.Write{{Kind: store.Replies, ID: "k", Data: json.RawMessage(`{}`)}}
-		})
+		w, secret, err := h.Create(t.Context(), "key:1", webhook.Definition{URL: target, Events: []string{"run.*"}},
+			func(_ webhook.Webhook, s string) []store.Write {
+				with = s
+				return []store.Write{{Kind: store.Replies, ID: "k", Data: json.RawMessage(`{}`)}}
+			})
 		if err != nil || !strings.HasPrefix(secret, "whsec_") || with != secret || m.count(t, store.Replies) != 1 {
 			t.Fatalf("created with %q, %v", secret, err)
 		}
-		given, secret2, err := h.Create(t.Context(), "key:1", webhook.Definition{URL: target, Events: []string{"run.*"}, Secret: "an-owners-secret"}, nil)
+		given, secret2, err := h.Create(t.Context(), "key:1",
+			webhook.Definition{URL: target, Events: []string{"run.*"}, Secret: "an-owners-secret"}, nil)
 		if err != nil || secret2 != "" {
 			t.Fatalf("a given secret came back: %q, %v", secret2, err)
 		}
@@ -82,7 +84,8 @@ func TestTooMany(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(newMemory(), &receiver{})
-		o.Resolver = names{"hooks.example": {"93.184.216.34"}, "inside.example": {"10.0.0.7"}, "mixed.example": {"93.184.216.34", "127.0.0.1"}, "meta.example": {"169.254.169.254"}}
+		o.Resolver = names{"hooks.example": {"93.184.216.34"}, "inside.example": {"10.0.0.7"},
+			"mixed.example": {"93.184.216.34", "127.0.0.1"}, "meta.example": {"169.254.169.254"}}
 		h := open(t, o)
 		defer closed(t, h)
 		long := "https://hooks.example/" + strings.Repeat("x", 3000)

@@ -45,7 +45,8 @@ func (s secrets) Get(id string) ([]byte, error) {
 }
 
 func newMemory() *memory {
-	return &memory{docs: map[string]store.Document{}, runs: map[store.RunID]store.Run{}, events: map[store.RunID][]store.Event{}, secrets: secrets{}}
+	return &memory{docs: map[string]store.Document{}, runs: map[store.RunID]store.Run{},
+		events: map[store.RunID][]store.Event{}, secrets: secrets{}}
 }
 
 func (m *memory) key(k store.Kind, id string) string { return string(k) + " " + id }

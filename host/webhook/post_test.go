@@ -51,7 +51,8 @@ func server(t *testing.T, handler http.HandlerFunc) (port string, conf *tls.Conf
 
 func here(m *memory, conf *tls.Config) webhook.Options {
 	return webhook.Options{
-		Store: m, Secrets: m.secrets, Version: "1.2.3", Forbidden: forbidden, AllowLoopback: true, Resolver: names{"example.com": {"127.0.0.1"}},
+		Store: m, Secrets: m.secrets, Version: "1.2.3", Forbidden: forbidden, AllowLoopback: true,
+		Resolver: names{"example.com": {"127.0.0.1"}},
 	}.Trust(conf)
 }
 
@@ -65,7 +66,9 @@ func TestSignature(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, secret, err := h.Create(t.Context(), "owner", webhook.Definition{URL: "https://example.com" + port + "/in?a=b", Events: []string{"run.started"}, Secret: given}, nil)
+		_, secret, err := h.Create(t.Context(), "owner",
+			webhook.Definition{URL: "https://example.com" + port + "/in?a=b", Events: []string{"run.started"}, Secret: given},
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +91,8 @@ func TestSignature(t *testing.T) {
 			Type, Timestamp string
 			Data            timeline.Doc
 		}
-		if err := json.Unmarshal(a.body, &b); err != nil || b.Type != "run.started" || b.Data.Type != "run.started" || b.Data.Timestamp != b.Timestamp {
+		if err := json.Unmarshal(a.body, &b); err != nil || b.Type != "run.started" || b.Data.Type != "run.started" ||
+			b.Data.Timestamp != b.Timestamp {
 			t.Errorf("body %s, %v", a.body, err)
 		}
 		if got := a.header.Get("User-Agent"); got != "Sluice/1.2.3" {
@@ -114,10 +118,12 @@ func TestPlainLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closed(t, h)
-	if _, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: s.URL, Events: []string{"*"}}, nil); err != nil {
+	if _, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: s.URL, Events: []string{"*"}},
+		nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: "http://93.184.216.34/", Events: []string{"*"}}, nil); err == nil {
+	if _, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: "http://93.184.216.34/", Events: []string{"*"}},
+		nil); err == nil {
 		t.Error("http to a public address was taken")
 	}
 	m.say(m.begin(), "run.started")
@@ -153,7 +159,8 @@ func TestRebinding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: "https://example.com" + port, Events: []string{"*"}}, nil); err != nil {
+		if _, _, err := h.Create(t.Context(), "owner",
+			webhook.Definition{URL: "https://example.com" + port, Events: []string{"*"}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		m.say(m.begin(), "run.started")
@@ -206,7 +213,8 @@ func TestStopped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: "https://example.com" + port, Events: []string{"*"}}, nil)
+		w, _, err := h.Create(t.Context(), "owner",
+			webhook.Definition{URL: "https://example.com" + port, Events: []string{"*"}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +234,8 @@ func TestStopped(t *testing.T) {
 		if got := <-outcome; got != "delivered" {
 			t.Errorf("%s: heard of again: %s", moment, got)
 		}
-		if all, err := h.Deliveries(t.Context(), w.ID); err != nil || len(arrivals) > 0 || len(all) > 1 || len(all) == 1 && all[0].Error != "" {
+		if all, err := h.Deliveries(t.Context(), w.ID); err != nil || len(arrivals) > 0 || len(all) > 1 ||
+			len(all) == 1 && all[0].Error != "" {
 			t.Errorf("%s: %d more arrived, attempts %+v, %v", moment, len(arrivals), all, err)
 		}
 		closed(t, h)
@@ -273,7 +282,8 @@ func TestAnswers(t *testing.T) {
 	}
 	defer closed(t, h)
 	for path, want := range map[string]string{"/redirect": "failed", "/long": "delivered"} {
-		w, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: "https://example.com" + port + path, Events: []string{"run.started"}}, nil)
+		w, _, err := h.Create(t.Context(), "owner",
+			webhook.Definition{URL: "https://example.com" + port + path, Events: []string{"run.started"}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 // ErrRotations reports that too many secrets of the webhook are in use.
-var ErrRotations = fmt.Errorf("the secret was replaced %d times in %s; wait until the oldest is over", maxReplaced, Overlap)
+var ErrRotations = fmt.Errorf("the secret was replaced %d times in %s; wait until the oldest is over",
+	maxReplaced, Overlap)
 
 // A Rotation is the result of replacing a secret. Secret is "" if one was given.
 type Rotation struct {
@@ -66,12 +67,14 @@ func (h *Hooks) Rotate(ctx context.Context, id, given string, with func(Rotation
 }
 
 // rotated records in the document that there is a new secret.
-func (h *Hooks) rotated(ctx context.Context, id string, next signing, with func(Rotation) []store.Write, r Rotation) error {
+func (h *Hooks) rotated(ctx context.Context, id string, next signing,
+	with func(Rotation) []store.Write, r Rotation) error {
 	var writes []store.Write
 	if with != nil {
 		writes = with(r)
 	}
-	return change(ctx, h.o.Store, id, func(s *stored) { s.Rotations, s.PreviousUntil = next.Rotations, next.until(time.Now()) }, writes...)
+	return change(ctx, h.o.Store, id,
+		func(s *stored) { s.Rotations, s.PreviousUntil = next.Rotations, next.until(time.Now()) }, writes...)
 }
 
 // signing reads the secrets of a webhook.

@@ -86,14 +86,17 @@ func TestRotate(t *testing.T) {
 		if two := rotate(t, h, w.ID, "the third secret"); two.Secret != "" {
 			t.Error("a secret that was given is shown")
 		}
-		check(t, "both within a day", signers(t, h, r, w.ID, "the first secret", one.Secret, "the third secret"), []bool{true, true, true})
+		check(t, "both within a day", signers(t, h, r, w.ID, "the first secret", one.Secret, "the third secret"),
+			[]bool{true, true, true})
 		time.Sleep(time.Hour)
-		check(t, "a day after the first", signers(t, h, r, w.ID, "the first secret", one.Secret, "the third secret"), []bool{false, true, true})
+		check(t, "a day after the first", signers(t, h, r, w.ID, "the first secret", one.Secret, "the third secret"),
+			[]bool{false, true, true})
 		if got, err := h.Get(t.Context(), w.ID); err != nil || got.PreviousUntil == "" {
 			t.Errorf("%+v %v", got, err)
 		}
 		time.Sleep(23 * time.Hour)
-		check(t, "a day after the second", signers(t, h, r, w.ID, "the first secret", one.Secret, "the third secret"), []bool{false, false, true})
+		check(t, "a day after the second", signers(t, h, r, w.ID, "the first secret", one.Secret, "the third secret"),
+			[]bool{false, false, true})
 		m.say(m.begin(), "run.started")
 		settle()
 		if s := r.sent[len(r.sent)-1]; strings.Contains(s.Signature, " ") {
@@ -132,7 +135,8 @@ func TestRotateCut(t *testing.T) {
 		defer closed(t, h)
 		check(t, "killed between", signers(t, h, r, w.ID, "the first secret", "the lost secret"), []bool{true, false})
 		rotate(t, h, w.ID, "the next secret")
-		check(t, "and again", signers(t, h, r, w.ID, "the first secret", "the next secret", "the lost secret"), []bool{true, true, false})
+		check(t, "and again", signers(t, h, r, w.ID, "the first secret", "the next secret", "the lost secret"),
+			[]bool{true, true, false})
 	})
 }
 

@@ -141,7 +141,8 @@ func (h *Hooks) pages(ctx context.Context, from time.Time, tell func([]foundRun)
 	return nil
 }
 
-func (h *Hooks) page(ctx context.Context, before store.RunID, from time.Time) (page []foundRun, more store.RunID, err error) {
+func (h *Hooks) page(ctx context.Context, before store.RunID,
+	from time.Time) (page []foundRun, more store.RunID, err error) {
 	runs, err := h.o.Store.Runs(ctx, "", before, pageRuns)
 	if err != nil {
 		return nil, "", err

@@ -21,7 +21,8 @@ func TestSecrets(t *testing.T) {
 		w := create(t, h, webhook.Definition{Events: []string{"run.completed"}, Secret: "an owner's own words"})
 		closed(t, h)
 		inStore := func() bool {
-			return slices.ContainsFunc(slices.Collect(maps.Values(m.docs)), func(d store.Document) bool { return strings.Contains(string(d.Data), "own words") })
+			return slices.ContainsFunc(slices.Collect(maps.Values(m.docs)),
+				func(d store.Document) bool { return strings.Contains(string(d.Data), "own words") })
 		}
 		if inStore() || string(m.secrets[w.ID]) != "an owner's own words" {
 			t.Fatalf("kept as %q, in the store: %v", m.secrets[w.ID], inStore())

@@ -141,16 +141,17 @@ func (g *gate) dialer(plain bool) func(ctx context.Context, network, address str
 		if err != nil {
 			return nil, fmt.Errorf("url %w", err)
 		}
-		d := net.Dialer{Timeout: attemptTime / time.Duration(min(len(addresses), 3)), ControlContext: func(_ context.Context, _, literal string, _ syscall.RawConn) error {
-			to, err := netip.ParseAddrPort(literal)
-			if err != nil {
-				return err
-			}
-			if g.check(to.Addr(), plain) != "" {
-				return errNowhere
-			}
-			return nil
-		}}
+		d := net.Dialer{Timeout: attemptTime / time.Duration(min(len(addresses), 3)),
+			ControlContext: func(_ context.Context, _, literal string, _ syscall.RawConn) error {
+				to, err := netip.ParseAddrPort(literal)
+				if err != nil {
+					return err
+				}
+				if g.check(to.Addr(), plain) != "" {
+					return errNowhere
+				}
+				return nil
+			}}
 		for _, a := range addresses {
 			var conn net.Conn
 			if conn, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, uint16(port)).String()); err == nil {

@@ -107,7 +107,8 @@ func inMount(path string) (string, experimentalsys.Errno) {
 // OpenFile opens a path with one call, whose reply has the stat and the beginning of the
 // content. The mount's own directory is opened without a call, because the engine takes a
 // failure there for a bug.
-func (r *remoteFS) OpenFile(path string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
+func (r *remoteFS) OpenFile(path string, flag experimentalsys.Oflag,
+	_ fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
 	path, errno := inMount(path)
 	if errno != 0 {
 		return nil, errno

@@ -175,7 +175,8 @@ func (f *remoteFile) Pread(buf []byte, off int64) (int, experimentalsys.Errno) {
 // other into the cache, returning 0.
 func (f *remoteFile) fetch(buf []byte, at int64) (int, experimentalsys.Errno) {
 	start, length := f.cache.plan(at, len(buf))
-	reply, errno := ask(f.fs, abi.CallFileRead, abi.FileReadRequest{Handle: f.handle, Offset: start, Length: uint32(length)})
+	reply, errno := ask(f.fs, abi.CallFileRead,
+		abi.FileReadRequest{Handle: f.handle, Offset: start, Length: uint32(length)})
 	if errno != 0 {
 		return 0, errno
 	}

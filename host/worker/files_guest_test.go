@@ -97,7 +97,8 @@ func (p program) run(t testing.TB, d *direct, steps ...string) (string, error) {
 		mounts = mounts.(sysfs.FSConfig).WithSysFSMount(newRemoteFS(d, uint32(i)), m.Path)
 	}
 	var out bytes.Buffer
-	cfg := wazero.NewModuleConfig().WithName("").WithArgs(append([]string{"guest"}, steps...)...).WithStdout(&out).WithStderr(&out).
+	cfg := wazero.NewModuleConfig().WithName("").WithArgs(append([]string{"guest"},
+		steps...)...).WithStdout(&out).WithStderr(&out).
 		WithSysWalltime().WithSysNanotime().WithRandSource(rand.Reader).WithFSConfig(mounts)
 	mod, err := p.runtime.InstantiateModule(t.Context(), p.code, cfg)
 	if mod != nil {
@@ -119,7 +120,8 @@ func bigFile(size int) []byte {
 func TestGuestSeesFiles(t *testing.T) {
 	p := compileGuest(t)
 	d, at := openDirect(t, filesystem.DefaultQuotas())
-	for path, content := range map[string]string{"a": "hello", "empty": "", "sub/deep/b": "world", "sub/c": strings.Repeat("c", 100_000)} {
+	for path, content := range map[string]string{"a": "hello", "empty": "", "sub/deep/b": "world",
+		"sub/c": strings.Repeat("c", 100_000)} {
 		must(t, os.MkdirAll(filepath.Dir(at.data+"/"+path), 0o755))
 		must(t, os.WriteFile(at.data+"/"+path, []byte(content), 0o644))
 	}

@@ -29,12 +29,16 @@ func TestFileErrno(t *testing.T) {
 		reply []byte
 		want  experimentalsys.Errno
 	}{
-		{abi.EDENIED, nil, experimentalsys.EACCES}, {abi.ENOENT, nil, experimentalsys.ENOENT}, {abi.EINVAL, nil, experimentalsys.EINVAL},
-		{abi.ENOTSUP, nil, experimentalsys.ENOTSUP}, {abi.EIO, nil, experimentalsys.EIO}, {abi.EPROTO, nil, experimentalsys.EIO},
-		{abi.ENOSPC, nil, experimentalsys.EIO}, {abi.ETOOBIG, nil, experimentalsys.EIO}, {abi.ECANCELED, nil, experimentalsys.EIO},
-		{abi.EBUSY, []byte{byte(abi.FileExists)}, experimentalsys.EEXIST}, {abi.EBUSY, []byte{byte(abi.FileNotEmpty)}, experimentalsys.ENOTEMPTY},
-		{abi.EINVAL, []byte{byte(abi.FileNotDirectory)}, experimentalsys.ENOTDIR}, {abi.EINVAL, []byte{byte(abi.FileIsDirectory)}, experimentalsys.EISDIR},
-		{abi.EINVAL, []byte{byte(abi.FileLoop)}, experimentalsys.ELOOP}, {abi.EINVAL, []byte{byte(abi.FileBadHandle)}, experimentalsys.EBADF},
+		{abi.EDENIED, nil, experimentalsys.EACCES}, {abi.ENOENT, nil, experimentalsys.ENOENT},
+		{abi.EINVAL, nil, experimentalsys.EINVAL}, {abi.ENOTSUP, nil, experimentalsys.ENOTSUP},
+		{abi.EIO, nil, experimentalsys.EIO}, {abi.EPROTO, nil, experimentalsys.EIO}, {abi.ENOSPC, nil, experimentalsys.EIO},
+		{abi.ETOOBIG, nil, experimentalsys.EIO}, {abi.ECANCELED, nil, experimentalsys.EIO},
+		{abi.EBUSY, []byte{byte(abi.FileExists)}, experimentalsys.EEXIST},
+		{abi.EBUSY, []byte{byte(abi.FileNotEmpty)}, experimentalsys.ENOTEMPTY},
+		{abi.EINVAL, []byte{byte(abi.FileNotDirectory)}, experimentalsys.ENOTDIR},
+		{abi.EINVAL, []byte{byte(abi.FileIsDirectory)}, experimentalsys.EISDIR},
+		{abi.EINVAL, []byte{byte(abi.FileLoop)}, experimentalsys.ELOOP},
+		{abi.EINVAL, []byte{byte(abi.FileBadHandle)}, experimentalsys.EBADF},
 		{abi.EINVAL, []byte{99}, experimentalsys.EINVAL}, {abi.EDENIED, []byte("text"), experimentalsys.EACCES},
 	} {
 		if got := fileErrno(c.errno, c.reply); got != c.want {
@@ -86,7 +90,8 @@ func TestReadAhead(t *testing.T) {
 	d.reset()
 	for i := range 100 {
 		for _, place := range []int64{100_000, 3_000_000} {
-			if n, errno := f.Pread(step, place+int64(i*100)); n != len(step) || errno != 0 || !bytes.Equal(step, content[place+int64(i*100):][:4096]) {
+			if n, errno := f.Pread(step, place+int64(i*100)); n != len(step) || errno != 0 ||
+				!bytes.Equal(step, content[place+int64(i*100):][:4096]) {
 				t.Fatalf("at %d: %d %v", place, n, errno)
 			}
 		}
@@ -385,8 +390,9 @@ func TestBadDescriptors(t *testing.T) {
 		read  experimentalsys.Errno
 		write experimentalsys.Errno
 	}{
-		{experimentalsys.O_RDONLY, false, 0, experimentalsys.EBADF}, {experimentalsys.O_WRONLY, false, experimentalsys.EBADF, 0},
-		{experimentalsys.O_RDWR, false, 0, 0}, {experimentalsys.O_RDWR, true, experimentalsys.EBADF, experimentalsys.EBADF},
+		{experimentalsys.O_RDONLY, false, 0, experimentalsys.EBADF},
+		{experimentalsys.O_WRONLY, false, experimentalsys.EBADF, 0}, {experimentalsys.O_RDWR, false, 0, 0},
+		{experimentalsys.O_RDWR, true, experimentalsys.EBADF, experimentalsys.EBADF},
 	} {
 		f := openRemote(t, r, "f", c.flag)
 		if c.close {

@@ -80,8 +80,8 @@ func (w *worker) serve(ctx context.Context) error {
 	return w.sendExit(exit)
 }
 
-// sendExit sends the Exit message and waits until the host has received it, because the process's resource usage is only
-// visible from outside while it lives.
+// sendExit sends the Exit message and waits until the host has received it, because the process's resource usage is
+// only visible from outside while it lives.
 func (w *worker) sendExit(exit abi.Exit) error {
 	w.relay.send(abi.CallExit, exit.Append(nil))
 	for {

@@ -19,7 +19,8 @@ func (p *peak) allocate(_, most uint64) experimental.LinearMemory {
 	}
 	b, err := syscall.Mmap(-1, 0, int(most), syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
-		panic(fmt.Errorf("reserve %d bytes for the guest: %w", most, err)) // the engine expects no error, and the guest has not run yet
+		// the engine expects no error, and the guest has not run yet
+		panic(fmt.Errorf("reserve %d bytes for the guest: %w", most, err))
 	}
 	return &linear{peak: p, reserved: b}
 }

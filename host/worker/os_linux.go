@@ -54,7 +54,8 @@ func awaitHangup(fd int) error {
 	}
 	for {
 		var got syscall.EpollEvent
-		n, _, errno := syscall.Syscall6(syscall.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&got)), 1, ^uintptr(0), 0, 0)
+		n, _, errno := syscall.Syscall6(syscall.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&got)),
+			1, ^uintptr(0), 0, 0)
 		if errno != 0 && errno != syscall.EINTR {
 			return errno
 		}

@@ -151,7 +151,8 @@ func trapKind(err error) string {
 	switch text := err.Error(); {
 	case text == "unreachable":
 		return abi.TrapUnreachable
-	case text == "out of bounds memory access", strings.HasPrefix(text, "data[") && strings.Contains(text, "out of bounds"):
+	case text == "out of bounds memory access", strings.HasPrefix(text, "data[") &&
+		strings.Contains(text, "out of bounds"):
 		return abi.TrapMemory
 	case text == "integer overflow", text == "integer divide by zero", text == "invalid conversion to integer":
 		return abi.TrapInteger

@@ -57,7 +57,8 @@ func TestFixedClock(t *testing.T) {
 		return append(all, at)
 	}
 	first := read()
-	if first[0] != 1_700_000_000 || first[1] != 123_000_000 || first[2] != int64(time.Millisecond) || first[3] != int64(1501*time.Millisecond) {
+	if first[0] != 1_700_000_000 || first[1] != 123_000_000 || first[2] != int64(time.Millisecond) ||
+		first[3] != int64(1501*time.Millisecond) {
 		t.Errorf("first readings %v", first[:4])
 	}
 	if last := first[len(first)-1]; last != (start+1501)*int64(time.Millisecond) {
@@ -162,8 +163,10 @@ func TestPoll(t *testing.T) {
 		errno uint64
 	}{
 		{"one timer", subscription(1, 0, 1, 5e6, 0), 5 * time.Millisecond, []uint64{1}, wasiOK},
-		{"the sooner of two", join(subscription(1, 0, 1, 5e6, 0), subscription(2, 0, 0, 3e6, 0)), 3 * time.Millisecond, []uint64{2}, wasiOK},
-		{"two at once", join(subscription(1, 0, 1, 3e6, 0), subscription(2, 0, 0, 3e6, 0)), 3 * time.Millisecond, []uint64{1, 2}, wasiOK},
+		{"the sooner of two", join(subscription(1, 0, 1, 5e6, 0), subscription(2, 0, 0, 3e6, 0)), 3 * time.Millisecond,
+			[]uint64{2}, wasiOK},
+		{"two at once", join(subscription(1, 0, 1, 3e6, 0), subscription(2, 0, 0, 3e6, 0)), 3 * time.Millisecond,
+			[]uint64{1, 2}, wasiOK},
 		{"a descriptor is ready", join(subscription(1, 0, 1, 5e6, 0), subscription(2, 1, 0, 0, 0)), 0, []uint64{2}, wasiOK},
 		{"a time in the past", subscription(1, 0, 0, 1, 1), 0, []uint64{1}, wasiOK},
 		{"for ever", subscription(1, 0, 1, 1<<64-1, 0), 1<<63 - 1, []uint64{1}, wasiOK},

@@ -132,7 +132,8 @@ func (c *committer) applyState(g *group, cm *store.Commit) error {
 		}
 	}
 	for _, gap := range cm.Gaps {
-		if err := g.putJSON(gapKey(lease.ConnectionID, cm.Grant, gap), store.KeptGap{DetailGap: gap, Ref: gap.Ref}); err != nil {
+		if err := g.putJSON(gapKey(lease.ConnectionID, cm.Grant, gap),
+			store.KeptGap{DetailGap: gap, Ref: gap.Ref}); err != nil {
 			return err
 		}
 	}

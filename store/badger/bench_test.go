@@ -34,7 +34,9 @@ const pipeline = 16 // flushes of a run that wait for the disk
 
 func newFeeder(tb testing.TB, s *badger.Store) *feeder {
 	tb.Helper()
-	l, err := s.Acquire(tb.Context(), store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", time.Now().UnixNano())), ConnectionID: "bench", Status: "active"}, "h", "b", time.Hour)
+	l, err := s.Acquire(tb.Context(),
+		store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", time.Now().UnixNano())), ConnectionID: "bench", Status: "active"},
+		"h", "b", time.Hour)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -66,7 +68,8 @@ func (f *feeder) sendStep(from, n, round, step, wrap int) {
 	f.fill(b, from, n, round, step, wrap)
 	r, err := f.s.Submit(f.tb.Context(), &store.Commit{
 		Lease: f.lease, Batches: []*store.Batch{b},
-		Events: []store.Event{{ID: "evt_0", Type: "run.batch_ingested", RunID: f.lease.RunID, Data: []byte(`{"records":500}`)}},
+		Events: []store.Event{{ID: "evt_0", Type: "run.batch_ingested", RunID: f.lease.RunID,
+			Data: []byte(`{"records":500}`)}},
 	})
 	if err != nil {
 		f.tb.Fatal(err)
@@ -249,7 +252,8 @@ func childFill(dir string) {
 		from, cpu := time.Now(), cpuTime(f.tb)
 		f.feed(step)
 		f.drain()
-		fmt.Fprintf(os.Stderr, "%9d records: %.0f/s, %d cpu-ns/record, index %.1f MB, %s\n", f.next, float64(step)/time.Since(from).Seconds(),
+		fmt.Fprintf(os.Stderr, "%9d records: %.0f/s, %d cpu-ns/record, index %.1f MB, %s\n", f.next,
+			float64(step)/time.Since(from).Seconds(),
 			(cpuTime(f.tb)-cpu).Nanoseconds()/int64(step), float64(s.Memory())/1e6, resident())
 	}
 	syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -100,7 +100,8 @@ func (c *committer) sendable(more bool) bool {
 }
 
 func (c *committer) full() bool {
-	return c.cur != nil && (c.cur.closed || c.cur.records >= groupRecords || c.cur.bytes >= c.maxBytes/2 || c.cur.inBulk >= bufferBytes)
+	return c.cur != nil && (c.cur.closed || c.cur.records >= groupRecords || c.cur.bytes >= c.maxBytes/2 ||
+		c.cur.inBulk >= bufferBytes)
 }
 
 func (c *committer) send() {

@@ -72,7 +72,8 @@ func (s *connections) PutConnection(ctx context.Context, c store.Connection) err
 }
 
 // ChangeConnection implements store.Store.
-func (s *connections) ChangeConnection(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+func (s *connections) ChangeConnection(ctx context.Context, id store.ConnectionID,
+	change func(*store.Connection) error) (store.Connection, error) {
 	var out store.Connection
 	err := s.queue.do(ctx, false, func(g *group) error {
 		k := key(kindConnection, string(id))

@@ -39,7 +39,8 @@ func decodeLocation(payload []byte) (p contentLocation, err error) {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return p, store.Corrupt("place of a file: %v", err)
 	}
-	if p.Size < 0 || int64(len(p.Sums)) != (p.Size+blockBytes-1)/blockBytes || p.Name == "" || p.Name != filepath.Base(p.Name) {
+	if p.Size < 0 || int64(len(p.Sums)) != (p.Size+blockBytes-1)/blockBytes || p.Name == "" ||
+		p.Name != filepath.Base(p.Name) {
 		return p, store.Corrupt("place of a file: it cannot be")
 	}
 	return p, nil

@@ -103,7 +103,8 @@ func childIngest(dir, fault string) {
 	leases, err := s.Leases(ctx)
 	exitOn(err)
 	for _, l := range leases {
-		r, err := s.Submit(ctx, &store.Commit{Lease: l, End: true, Events: []store.Event{{Type: "run.failed", RunID: l.RunID}}})
+		r, err := s.Submit(ctx, &store.Commit{Lease: l, End: true,
+			Events: []store.Event{{Type: "run.failed", RunID: l.RunID}}})
 		exitOn(err)
 		_, err = r.Result()
 		exitOn(err)
@@ -155,7 +156,8 @@ func childRun(ctx context.Context, s *badger.Store, c store.ConnectionID) error 
 			}
 			queue <- pending{n, r}
 		}
-		r, err := s.Submit(ctx, &store.Commit{Lease: l, End: true, Events: []store.Event{{Type: "run.completed", RunID: l.RunID}}})
+		r, err := s.Submit(ctx, &store.Commit{Lease: l, End: true,
+			Events: []store.Event{{Type: "run.completed", RunID: l.RunID}}})
 		if err == nil {
 			_, err = r.Result()
 		}
@@ -183,7 +185,8 @@ type victim struct {
 
 func ingesting(t *testing.T, dir string, env ...string) *victim {
 	t.Helper()
-	v := &victim{cmd: exec.Command(os.Args[0]), open: make(chan struct{}), over: make(chan struct{}), acked: map[store.ConnectionID]int{}}
+	v := &victim{cmd: exec.Command(os.Args[0]), open: make(chan struct{}), over: make(chan struct{}),
+		acked: map[store.ConnectionID]int{}}
 	v.cmd.Env = append(append(os.Environ(), "SLUICE_CHILD=ingest", "SLUICE_DIR="+dir), env...)
 	v.cmd.Stderr = &v.complaint
 	out, err := v.cmd.StdoutPipe()
@@ -222,7 +225,8 @@ func (v *victim) kill(t *testing.T, itself bool) map[store.ConnectionID]int {
 	}
 	<-v.over
 	err := v.cmd.Wait()
-	if state, ok := v.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !state.Signaled() || state.Signal() != syscall.SIGKILL {
+	if state, ok := v.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !state.Signaled() ||
+		state.Signal() != syscall.SIGKILL {
 		t.Fatalf("child ended by itself: %v\n%s", err, v.complaint.String())
 	}
 	return v.acked

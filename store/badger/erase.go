@@ -241,7 +241,8 @@ func (e *eraser) drop(ctx context.Context, prefix []byte) error {
 }
 
 // inSteps calls each for the keys that list finds, eraseAtOnce of them in one commit.
-func (e *eraser) inSteps(ctx context.Context, list func(r reader, after []byte, most int) [][]byte, each func(*group, []byte) error) error {
+func (e *eraser) inSteps(ctx context.Context, list func(r reader, after []byte, most int) [][]byte,
+	each func(*group, []byte) error) error {
 	r, err := e.s.snapshot(ctx, nil)
 	if err != nil {
 		return err
@@ -274,7 +275,8 @@ func (e *eraser) removeNote(ctx context.Context, note []byte) error {
 	return e.s.queue.do(ctx, false, func(g *group) error { return g.remove(note) })
 }
 
-// resume completes the erasures that an earlier process left, removes its orphaned files, and deletes expired documents.
+// resume completes the erasures that an earlier process left, removes its orphaned files, and deletes expired
+// documents.
 func (e *eraser) resume() {
 	ctx := context.Background() // queued work ends when the store closes
 	e.partial.RLock()

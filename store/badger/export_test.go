@@ -139,7 +139,8 @@ func (s *Store) Kept(c store.ConnectionID) (n int) {
 		return -1
 	}
 	for _, prefix := range [][]byte{
-		key(kindConnection, string(c)), key(kindState, string(c), ""), key(kindGap, string(c), ""), key(kindCounters, string(c), ""), {kindErase},
+		key(kindConnection, string(c)), key(kindState, string(c), ""), key(kindGap, string(c), ""),
+		key(kindCounters, string(c), ""), {kindErase},
 	} {
 		for range r.keys(prefix, nil, false) {
 			n++

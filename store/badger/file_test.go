@@ -137,7 +137,8 @@ func TestFileNotTaken(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(1 << 40)
 	dir := t.TempDir()
-	s, err := badger.Open(dir, badger.Options{Small: true, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }})
+	s, err := badger.Open(dir,
+		badger.Options{Small: true, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }})
 	check(t, err)
 	defer s.Close()
 	l := begin(t, s, "a")
@@ -154,7 +155,9 @@ func TestFileNotTaken(t *testing.T) {
 	b.Hold([]store.Held{{Field: "f", File: store.File{Digest: d, Size: n, MediaType: "text/plain"}}})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Submit(over, &store.Commit{Lease: l, Files: []store.StagedFile{f}, Batches: []*store.Batch{b}}); !errors.Is(err, store.ErrNoSpace) {
+	if _, err := s.Submit(over,
+		&store.Commit{Lease: l, Files: []store.StagedFile{f}, Batches: []*store.Batch{b}}); !errors.Is(err,
+		store.ErrNoSpace) {
 		t.Fatalf("records below store.free_ingest: %v", err)
 	}
 	if left := placed(t, dir); len(left) != 0 {

@@ -25,7 +25,8 @@ type fileRefs struct {
 }
 
 func (c *committer) newFileRefs(g *group, cm *store.Commit) *fileRefs {
-	h := &fileRefs{c: c, g: g, connection: cm.Lease.ConnectionID, ends: cm.End, files: cm.Files, unreferenced: map[store.Digest]bool{}, stored: map[*staged]bool{}}
+	h := &fileRefs{c: c, g: g, connection: cm.Lease.ConnectionID, ends: cm.End, files: cm.Files,
+		unreferenced: map[store.Digest]bool{}, stored: map[*staged]bool{}}
 	if len(cm.Files) > 0 {
 		h.staged = make(map[store.Digest]*staged, len(cm.Files))
 		for _, f := range cm.Files {
@@ -139,7 +140,8 @@ func (h *fileRefs) add(f store.File) error {
 	if !known {
 		x := h.staged[f.Digest]
 		if x == nil || x.size != f.Size {
-			return &store.SinkError{Code: "unknown_file", Err: fmt.Errorf("file %s is neither kept nor part of the commit", f.Digest)}
+			return &store.SinkError{Code: "unknown_file",
+				Err: fmt.Errorf("file %s is neither kept nor part of the commit", f.Digest)}
 		}
 		if err := h.keep(x); err != nil {
 			return err

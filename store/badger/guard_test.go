@@ -26,7 +26,8 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	var busy *store.BusyError
-	if _, err := badger.Open(dir, badger.Options{Small: true}); !errors.As(err, &busy) || busy.PID != os.Getpid() || busy.Host == "" || busy.Dir != dir {
+	if _, err := badger.Open(dir, badger.Options{Small: true}); !errors.As(err, &busy) || busy.PID != os.Getpid() ||
+		busy.Host == "" || busy.Dir != dir {
 		t.Fatalf("second open: %v", err)
 	}
 	var holder struct {
@@ -71,7 +72,8 @@ func TestModes(t *testing.T) {
 }
 
 func TestURL(t *testing.T) {
-	for _, bad := range []string{"", "memory", "redis:x", "badger:", "memory:x", "memory:?nonsense=1", "memory:?per_stream=maybe", "memory:?memory=huge"} {
+	for _, bad := range []string{"", "memory", "redis:x", "badger:", "memory:x", "memory:?nonsense=1",
+		"memory:?per_stream=maybe", "memory:?memory=huge"} {
 		if s, err := badger.OpenURL(bad, badger.Options{}); err == nil {
 			t.Errorf("%q opened", bad)
 			s.Close()
@@ -99,7 +101,8 @@ func TestURL(t *testing.T) {
 func TestSpace(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(1 << 40)
-	opts := badger.Options{Small: true, Ballast: 1 << 20, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }}
+	opts := badger.Options{Small: true, Ballast: 1 << 20,
+		FreeSpace: func(string) (uint64, error) { return free.Load(), nil }}
 	dir := t.TempDir()
 	s, err := badger.Open(dir, opts)
 	if err != nil {
@@ -117,7 +120,8 @@ func TestSpace(t *testing.T) {
 	}
 
 	free.Store(400 << 20)
-	if _, err := s.Acquire(t.Context(), store.Run{ID: "run_2", ConnectionID: "d"}, "h", "b", time.Hour); !errors.Is(err, store.ErrNoSpace) {
+	if _, err := s.Acquire(t.Context(), store.Run{ID: "run_2", ConnectionID: "d"}, "h", "b",
+		time.Hour); !errors.Is(err, store.ErrNoSpace) {
 		t.Fatalf("start below store.free_start: %v", err)
 	}
 	if _, err := w.commit(one("b")).Result(); err != nil {
@@ -136,7 +140,8 @@ func TestSpace(t *testing.T) {
 		held <- err
 	}()
 	// Commits without records pass: a run can end.
-	r, err := s.Submit(t.Context(), &store.Commit{Lease: w.lease, Events: []store.Event{{Type: "run.progress", RunID: "run_1"}}})
+	r, err := s.Submit(t.Context(),
+		&store.Commit{Lease: w.lease, Events: []store.Event{{Type: "run.progress", RunID: "run_1"}}})
 	if err == nil {
 		_, err = r.Result()
 	}
@@ -151,7 +156,8 @@ func TestSpace(t *testing.T) {
 	}
 
 	free.Store(1 << 20)
-	r, err = s.Submit(t.Context(), &store.Commit{Lease: w.lease, Events: []store.Event{{Type: "run.progress", RunID: "run_1"}}})
+	r, err = s.Submit(t.Context(),
+		&store.Commit{Lease: w.lease, Events: []store.Event{{Type: "run.progress", RunID: "run_1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,13 +197,15 @@ func TestSpace(t *testing.T) {
 func TestCloseWithoutSpace(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(1 << 40)
-	s, err := badger.Open(t.TempDir(), badger.Options{Small: true, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }})
+	s, err := badger.Open(t.TempDir(),
+		badger.Options{Small: true, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := newWriter(t, s, "run_1")
 	free.Store(1)
-	r, err := s.Submit(t.Context(), &store.Commit{Lease: w.lease, Events: []store.Event{{Type: "run.progress", RunID: "run_1"}}})
+	r, err := s.Submit(t.Context(),
+		&store.Commit{Lease: w.lease, Events: []store.Event{{Type: "run.progress", RunID: "run_1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +222,8 @@ func TestCloseWithoutSpace(t *testing.T) {
 // finds the commit whole.
 func TestFaults(t *testing.T) {
 	boom := errors.New("boom")
-	for _, point := range []string{badger.FaultBeforeDB, badger.FaultTerminalBefore, badger.FaultAfterDB, badger.FaultAfterWitness, badger.FaultBeforeAck, badger.FaultTerminalAfter} {
+	for _, point := range []string{badger.FaultBeforeDB, badger.FaultTerminalBefore, badger.FaultAfterDB,
+		badger.FaultAfterWitness, badger.FaultBeforeAck, badger.FaultTerminalAfter} {
 		t.Run(point, func(t *testing.T) {
 			dir := t.TempDir()
 			var armed atomic.Bool

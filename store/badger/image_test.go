@@ -148,7 +148,8 @@ func TestImageWhileWriting(t *testing.T) {
 		for range 5 {
 			last = w.commit(func(b *store.Batch) {
 				for range 200 {
-					b.Append(store.Change{Key: fmt.Appendf(nil, "k%03d", rnd.IntN(700)), Data: fmt.Appendf(nil, `{"round":%d,"r":%d}`, round, rnd.IntN(9))})
+					b.Append(store.Change{Key: fmt.Appendf(nil, "k%03d", rnd.IntN(700)),
+						Data: fmt.Appendf(nil, `{"round":%d,"r":%d}`, round, rnd.IntN(9))})
 				}
 			})
 		}
@@ -233,7 +234,8 @@ func TestImageOfDamaged(t *testing.T) {
 func TestImageWithoutSpace(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(1 << 40)
-	s, err := badger.Open(t.TempDir(), badger.Options{Small: true, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }})
+	s, err := badger.Open(t.TempDir(),
+		badger.Options{Small: true, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

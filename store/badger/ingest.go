@@ -19,7 +19,8 @@ type candidate struct {
 }
 
 // ingest applies one batch to g. It completes all reads before it changes the stream's memory, which g.undo restores.
-func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, held *fileRefs, now time.Time) (changed, unchanged int, err error) {
+func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, held *fileRefs,
+	now time.Time) (changed, unchanged int, err error) {
 	st, err := c.stream(g, lease.ConnectionID, b.Stream)
 	if err != nil {
 		return 0, 0, err

@@ -12,8 +12,9 @@ import (
 
 // plain maps item kinds to key kinds with the same keys and values.
 var plain = map[store.ItemKind]byte{
-	store.ConnectorItem: kindConnector, store.PinItem: kindPin, store.ConnectionItem: kindConnection, store.EventItem: kindEvent,
-	store.StagedItem: kindStaged, store.QuestionItem: kindPending, store.StateItem: kindState, store.GapItem: kindGap, store.HeldItem: kindHeld,
+	store.ConnectorItem: kindConnector, store.PinItem: kindPin, store.ConnectionItem: kindConnection,
+	store.EventItem: kindEvent, store.StagedItem: kindStaged, store.QuestionItem: kindPending, store.StateItem: kindState,
+	store.GapItem: kindGap, store.HeldItem: kindHeld,
 }
 
 // keyed maps item kinds to key kinds with the same keys, whose values itemValue converts.
@@ -97,7 +98,8 @@ func (r *snapshot) itemValue(kind store.ItemKind, k, payload []byte) (any, error
 		return l, err
 	case store.StreamItem:
 		n, err := decodeCounters(payload)
-		return store.StreamValue{Live: n.live, Tombstones: n.tombstones, Last: n.last, Bytes: n.bytes, Updated: n.updated}, err
+		return store.StreamValue{Live: n.live, Tombstones: n.tombstones, Last: n.last, Bytes: n.bytes, Updated: n.updated},
+			err
 	case store.FileItem:
 		var v store.FileValue
 		return v, read(&v)
@@ -115,30 +117,31 @@ func (r *snapshot) recordItems(ctx context.Context, after []byte, fn func(store.
 		}
 		from, version = store.ItemKey(names...), n
 	}
-	return r.scan([]byte{kindCounters}, append([]byte{kindCounters}, from...), false, func(k, payload []byte) (bool, error) {
-		connection, ok := firstPart(k)
-		n, err := decodeCounters(payload)
-		if err == nil && !ok {
-			err = store.Corrupt("key %.40q names no stream", k)
-		}
-		if err != nil {
-			return false, err
-		}
-		behind := uint64(0)
-		if from != nil && string(k[1:]) == string(from) {
-			behind = version
-		}
-		err = r.walk(n, behind, false, func(e bulk.Entry) (bool, error) {
-			if err := r.interrupted(ctx); err != nil {
+	return r.scan([]byte{kindCounters}, append([]byte{kindCounters}, from...), false,
+		func(k, payload []byte) (bool, error) {
+			connection, ok := firstPart(k)
+			n, err := decodeCounters(payload)
+			if err == nil && !ok {
+				err = store.Corrupt("key %.40q names no stream", k)
+			}
+			if err != nil {
 				return false, err
 			}
-			return true, fn(store.Item{
-				Kind: store.RecordItem, Key: store.ItemKey(connection, lastPart(k), store.ItemNumber(e.Version)),
-				Value: store.RecordValue(e.Ingested, e.Run, e.Raw),
+			behind := uint64(0)
+			if from != nil && string(k[1:]) == string(from) {
+				behind = version
+			}
+			err = r.walk(n, behind, false, func(e bulk.Entry) (bool, error) {
+				if err := r.interrupted(ctx); err != nil {
+					return false, err
+				}
+				return true, fn(store.Item{
+					Kind: store.RecordItem, Key: store.ItemKey(connection, lastPart(k), store.ItemNumber(e.Version)),
+					Value: store.RecordValue(e.Ingested, e.Run, e.Raw),
+				})
 			})
+			return true, damaged(err, store.Stream(lastPart(k)))
 		})
-		return true, damaged(err, store.Stream(lastPart(k)))
-	})
 }
 
 // pieceItems calls fn for the contents of all files in pieces. The digest of a content is checked at its end.

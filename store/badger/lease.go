@@ -11,7 +11,8 @@ import (
 )
 
 // Acquire implements store.Store.
-func (s *leases) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (store.Lease, error) {
+func (s *leases) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration,
+	with ...store.Write) (store.Lease, error) {
 	if l := s.space.measure(); l >= noStart {
 		return store.Lease{}, fmt.Errorf("start run: %w", store.ErrNoSpace)
 	}
@@ -121,7 +122,8 @@ func (s *leases) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (s
 }
 
 // TakeOver implements store.Store.
-func (s *leases) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (store.Lease, error) {
+func (s *leases) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string,
+	ttl time.Duration) (store.Lease, error) {
 	var taken store.Lease
 	err := s.queue.do(ctx, false, func(g *group) error {
 		held, err := currentLease(g, l)

@@ -201,8 +201,9 @@ func compareWitness(d chain, t witnessContent, err error) witnessVerdict {
 		return witnessVerdict{rebuild: true}
 	case d.seq < w.seq:
 		return witnessVerdict{damage: &store.DamageError{
-			Code:   "store_truncated",
-			Detail: fmt.Sprintf("%d acknowledged commits are gone: the store ends at %d, its witness at %d", w.seq-d.seq, d.seq, w.seq),
+			Code: "store_truncated",
+			Detail: fmt.Sprintf("%d acknowledged commits are gone: the store ends at %d, its witness at %d",
+				w.seq-d.seq, d.seq, w.seq),
 		}}
 	case d.seq == w.seq && d.link != w.link:
 		return witnessVerdict{damage: store.Corrupt("commit %d differs between the store and its witness", d.seq)}

@@ -161,7 +161,8 @@ func (l *lister) window(ctx context.Context, found *window, at string) (*window,
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	w := &window{streamKey: streamKey{l.q.Connection, l.q.Stream}, by: l.q.Order, number: l.n.number, first: l.n.last, end: true}
+	w := &window{streamKey: streamKey{l.q.Connection, l.q.Stream}, by: l.q.Order, number: l.n.number,
+		first: l.n.last, end: true}
 	switch {
 	case !l.q.Descending:
 		w.low = at

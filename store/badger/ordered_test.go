@@ -47,7 +47,8 @@ func TestOrderedHammer(t *testing.T) {
 	for i := range 4 {
 		readers.Go(func() {
 			for j := range 40 {
-				q := store.RecordQuery{Connection: "c", Stream: store.Stream(fmt.Sprint("s", (i+j)%streams)), Order: store.ByKey, Limit: 90, Descending: j%2 == 1}
+				q := store.RecordQuery{Connection: "c", Stream: store.Stream(fmt.Sprint("s", (i+j)%streams)), Order: store.ByKey,
+					Limit: 90, Descending: j%2 == 1}
 				if j%3 == 0 {
 					q.Order = store.ByEmitted
 				}
@@ -81,7 +82,8 @@ func TestOrderedHammer(t *testing.T) {
 	end(t, s, w.lease)
 	readers.Go(func() {
 		for range 50 {
-			if _, err := s.Records(t.Context(), store.RecordQuery{Connection: "c", Stream: "s0", Order: store.ByKey}); err != nil {
+			if _, err := s.Records(t.Context(),
+				store.RecordQuery{Connection: "c", Stream: "s0", Order: store.ByKey}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -97,7 +99,8 @@ func TestOrderedHammer(t *testing.T) {
 
 func end(t *testing.T, s *badger.Store, l store.Lease) {
 	t.Helper()
-	r, err := s.Submit(t.Context(), &store.Commit{Lease: l, End: true, Events: []store.Event{{Type: "run.completed", RunID: l.RunID}}})
+	r, err := s.Submit(t.Context(),
+		&store.Commit{Lease: l, End: true, Events: []store.Event{{Type: "run.completed", RunID: l.RunID}}})
 	if err == nil {
 		_, err = r.Result()
 	}

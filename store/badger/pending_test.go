@@ -27,13 +27,15 @@ func TestPendingSealed(t *testing.T) {
 	if err := s.PutConnection(t.Context(), store.Connection{ID: "mailbox"}); err != nil {
 		t.Fatal(err)
 	}
-	run := store.Run{ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", ConnectionID: "mailbox", Status: "active", StartedAt: time.Now()}
+	run := store.Run{ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", ConnectionID: "mailbox", Status: "active",
+		StartedAt: time.Now()}
 	lease, err := s.Acquire(t.Context(), run, "host", "boot", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := store.Interaction{
-		ID: "int_1", RunID: run.ID, Kind: "otp", Message: "planted question", Schema: json.RawMessage(`{"title":"planted schema"}`), OpenedAt: time.Now().UTC(),
+		ID: "int_1", RunID: run.ID, Kind: "otp", Message: "planted question",
+		Schema: json.RawMessage(`{"title":"planted schema"}`), OpenedAt: time.Now().UTC(),
 	}
 	r, err := s.Submit(t.Context(), &store.Commit{Lease: lease, Ask: &q})
 	if err == nil {
@@ -42,7 +44,8 @@ func TestPendingSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Pending(t.Context(), run.ID); err != nil || len(got) != 1 || got[0].Message != q.Message || string(got[0].Schema) != string(q.Schema) {
+	if got, err := s.Pending(t.Context(), run.ID); err != nil || len(got) != 1 || got[0].Message != q.Message ||
+		string(got[0].Schema) != string(q.Schema) {
 		t.Errorf("while it is open: %+v, %v", got, err)
 	}
 	if err := s.Close(); err != nil {
@@ -63,7 +66,8 @@ func TestPendingSealed(t *testing.T) {
 	}
 	s = open()
 	defer s.Close()
-	if got, err := s.Pending(t.Context(), run.ID); err != nil || len(got) != 1 || got[0].ID != "int_1" || got[0].Kind != "otp" || got[0].Message != "" || got[0].Schema != nil {
+	if got, err := s.Pending(t.Context(), run.ID); err != nil || len(got) != 1 || got[0].ID != "int_1" ||
+		got[0].Kind != "otp" || got[0].Message != "" || got[0].Schema != nil {
 		t.Errorf("after it was opened again: %+v, %v", got, err)
 	}
 }

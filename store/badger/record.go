@@ -12,7 +12,8 @@ import (
 )
 
 // Record implements store.Store.
-func (s *records) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, k string) (store.Record, error) {
+func (s *records) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream,
+	k string) (store.Record, error) {
 	h1, h2 := bulk.HashKey([]byte(k))
 	var seen memoryView
 	r, err := s.snapshot(ctx, func() { seen.take(s.visible.streams[streamKey{connection, stream}]) })
@@ -131,17 +132,18 @@ func (r reader) search(n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 		return bulk.Row{}, false, err
 	}
 	var newest bulk.Row
-	err = r.scan(numbered(kindSegment, n.number), numbered(kindSegment, n.number, lay.Indexed+1), false, func(_, payload []byte) (bool, error) {
-		for e, err := range bulk.Entries(payload) {
-			if err != nil {
-				return false, err
+	err = r.scan(numbered(kindSegment, n.number), numbered(kindSegment, n.number, lay.Indexed+1), false,
+		func(_, payload []byte) (bool, error) {
+			for e, err := range bulk.Entries(payload) {
+				if err != nil {
+					return false, err
+				}
+				if k1, k2 := bulk.HashKey(e.Key); k1 == h1 && k2 == h2 {
+					newest = bulk.Row{H1: h1, H2: h2, Version: e.Version}
+				}
 			}
-			if k1, k2 := bulk.HashKey(e.Key); k1 == h1 && k2 == h2 {
-				newest = bulk.Row{H1: h1, H2: h2, Version: e.Version}
-			}
-		}
-		return true, nil
-	})
+			return true, nil
+		})
 	if err != nil || newest.Version != 0 {
 		return newest, err == nil, err
 	}

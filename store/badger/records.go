@@ -80,7 +80,8 @@ func (r reader) byVersion(ctx context.Context, q store.RecordQuery) (store.Recor
 	if q.After > n.last {
 		return store.RecordPage{Version: n.last}, store.ErrCursorExpired
 	}
-	p := pager{q: q, limit: bounded(q.Limit), most: scanRecords, expected: min(n.live+n.tombstones, n.last-q.After), page: store.RecordPage{After: q.After, Version: n.last}}
+	p := pager{q: q, limit: bounded(q.Limit), most: scanRecords, expected: min(n.live+n.tombstones, n.last-q.After),
+		page: store.RecordPage{After: q.After, Version: n.last}}
 	err = r.walk(n, q.After, q.Descending, func(e bulk.Entry) (bool, error) {
 		if e.Op == store.Delete && !q.Deleted {
 			return true, nil

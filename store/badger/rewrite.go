@@ -59,16 +59,17 @@ func (j *rewriteJob) run(ctx context.Context) error {
 	}
 	j.dropped = make(map[uint64]int)
 	from, to := j.chunk<<chunkShift, (j.chunk+1)<<chunkShift
-	err = r.scan(numbered(kindSegment, j.number), numbered(kindSegment, j.number, from), false, func(k, payload []byte) (bool, error) {
-		if lastNumber(k) >= to {
-			return false, nil
-		}
-		j.old = append(j.old, k)
-		if err := j.read(payload, dead); err != nil || j.bytes+int64(j.pack.Bytes) < 2*segmentBytes {
-			return true, err
-		}
-		return true, j.write(ctx)
-	})
+	err = r.scan(numbered(kindSegment, j.number), numbered(kindSegment, j.number, from), false,
+		func(k, payload []byte) (bool, error) {
+			if lastNumber(k) >= to {
+				return false, nil
+			}
+			j.old = append(j.old, k)
+			if err := j.read(payload, dead); err != nil || j.bytes+int64(j.pack.Bytes) < 2*segmentBytes {
+				return true, err
+			}
+			return true, j.write(ctx)
+		})
 	if err == nil {
 		err = j.write(ctx)
 	}

@@ -27,7 +27,8 @@ func (s *timelines) Run(ctx context.Context, id store.RunID) (store.Run, error) 
 }
 
 // Runs implements store.Store. A limit of 0 means 100; the maximum is 5000.
-func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
+func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID,
+	limit int) ([]store.Run, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err

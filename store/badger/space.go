@@ -97,7 +97,8 @@ func (s *disk) Stalled() error {
 	if s.space.level < noIngest {
 		return nil
 	}
-	return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, s.space.free>>20, s.dir, s.opts.FreeIngest>>20)
+	return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, s.space.free>>20, s.dir,
+		s.opts.FreeIngest>>20)
 }
 
 // watch measures free space until the store closes.

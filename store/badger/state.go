@@ -8,8 +8,10 @@ import (
 )
 
 // States implements store.Store. The result is sorted by stream.
-func (s *states) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
-	return listJSON[store.State](ctx, s.disk, stateKey(connection, grant, ""), eraseNote(erasedConnection, string(connection)))
+func (s *states) States(ctx context.Context, connection store.ConnectionID,
+	grant store.GrantID) ([]store.State, error) {
+	return listJSON[store.State](ctx, s.disk, stateKey(connection, grant, ""),
+		eraseNote(erasedConnection, string(connection)))
 }
 
 // Staged implements store.Store. The result is sorted by stream.
@@ -18,7 +20,8 @@ func (s *states) Staged(ctx context.Context, id store.RunID) ([]store.State, err
 }
 
 // ResetState implements store.Store.
-func (s *states) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
+func (s *states) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID,
+	stream store.Stream) error {
 	return s.queue.do(ctx, true, func(g *group) error {
 		if err := idle(g, connection); err != nil {
 			return err
@@ -40,8 +43,10 @@ func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
 }
 
 // Gaps implements store.Store. The oldest gap comes first.
-func (s *states) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
-	kept, err := listJSON[store.KeptGap](ctx, s.disk, key(kindGap, string(connection), string(grant), ""), eraseNote(erasedConnection, string(connection)))
+func (s *states) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID,
+	status string) ([]store.DetailGap, error) {
+	kept, err := listJSON[store.KeptGap](ctx, s.disk, key(kindGap, string(connection), string(grant), ""),
+		eraseNote(erasedConnection, string(connection)))
 	return store.OldestGaps(kept, status), err
 }
 

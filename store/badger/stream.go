@@ -204,28 +204,29 @@ func (st *stream) loadDead(r reader) error {
 // as superseded.
 func (st *stream) replay(r reader) error {
 	e, next := bulk.NewHasher(), st.layout.Indexed+1
-	err := r.scan(numbered(kindSegment, st.counters.number), numbered(kindSegment, st.counters.number, next), false, func(k, payload []byte) (bool, error) {
-		st.fresh += int64(len(payload))
-		for en, err := range bulk.Entries(payload) {
-			if err != nil {
-				return false, err
-			}
-			for ; next < en.Version; next++ {
-				if !st.dead.has(next) {
-					return false, store.Corrupt("version %d is missing", next)
+	err := r.scan(numbered(kindSegment, st.counters.number), numbered(kindSegment, st.counters.number, next), false,
+		func(k, payload []byte) (bool, error) {
+			st.fresh += int64(len(payload))
+			for en, err := range bulk.Entries(payload) {
+				if err != nil {
+					return false, err
 				}
-				if st.dead[next>>chunkShift] == gone {
-					next |= chunkVersions - 1
+				for ; next < en.Version; next++ {
+					if !st.dead.has(next) {
+						return false, store.Corrupt("version %d is missing", next)
+					}
+					if st.dead[next>>chunkShift] == gone {
+						next |= chunkVersions - 1
+					}
 				}
+				if en.Version < next {
+					return false, store.Corrupt("version %d comes twice", en.Version)
+				}
+				next++
+				st.mem.Put(e.Row(en.Change, en.Version))
 			}
-			if en.Version < next {
-				return false, store.Corrupt("version %d comes twice", en.Version)
-			}
-			next++
-			st.mem.Put(e.Row(en.Change, en.Version))
-		}
-		return true, nil
-	})
+			return true, nil
+		})
 	if err == nil && next != st.counters.last+1 {
 		err = store.Corrupt("%d versions after %d are missing", st.counters.last+1-next, next-1)
 	}

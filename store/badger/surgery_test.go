@@ -37,7 +37,8 @@ func grow(t *testing.T, dir string, from, to int) {
 // commitAll makes commits n from..to of connection "a".
 func commitAll(t *testing.T, s *badger.Store, from, to int) {
 	t.Helper()
-	l, err := s.Acquire(t.Context(), store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", from)), ConnectionID: "a"}, "h", "b", 1e12)
+	l, err := s.Acquire(t.Context(), store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", from)), ConnectionID: "a"}, "h",
+		"b", 1e12)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,8 @@ func TestWitnessLost(t *testing.T) {
 	dir := t.TempDir()
 	grow(t, dir, 1, 20)
 	witness := filepath.Join(dir, "witness")
-	if err := os.Rename(filepath.Join(witness, "commits.log"), filepath.Join(witness, fmt.Sprintf("commits.%020d.log", 20))); err != nil {
+	if err := os.Rename(filepath.Join(witness, "commits.log"),
+		filepath.Join(witness, fmt.Sprintf("commits.%020d.log", 20))); err != nil {
 		t.Fatal(err)
 	}
 	s, err := badger.Open(dir, crashOptions)

@@ -30,7 +30,8 @@ func checkFS(dir string) error {
 
 func refuseFS(dir string, magic uint32) error {
 	if name, ok := networkFS[magic]; ok {
-		return fmt.Errorf("data directory %s is on %s, where locks and mapped writes are not dependable; choose a local disk, or allow network file systems", dir, name)
+		return fmt.Errorf(
+			"data directory %s is on %s, where locks and mapped writes are not dependable; choose a local disk, or allow network file systems", dir, name)
 	}
 	return nil
 }

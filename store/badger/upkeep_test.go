@@ -236,7 +236,8 @@ func TestMemoryOfManyStreams(t *testing.T) {
 				want[fmt.Sprintf("k%d", j*(round+1)%(2*each))] = fmt.Sprint(round, i, j)
 			}
 		}
-		page, err := s.Records(t.Context(), store.RecordQuery{Connection: "c", Stream: store.Stream(fmt.Sprint("s", i)), Limit: 1000})
+		page, err := s.Records(t.Context(),
+			store.RecordQuery{Connection: "c", Stream: store.Stream(fmt.Sprint("s", i)), Limit: 1000})
 		if err != nil || len(page.Records) != len(want) {
 			t.Fatalf("stream %d: %d records, want %d, %v", i, len(page.Records), len(want), err)
 		}

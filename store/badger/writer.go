@@ -35,7 +35,8 @@ type writer struct {
 func newWriter(s *disk) *writer {
 	return &writer{
 		s:        s,
-		prepared: make(chan *group, groupInflight), spilled: make(chan *group, groupInflight), written: make(chan *group, groupInflight),
+		prepared: make(chan *group, groupInflight), spilled: make(chan *group, groupInflight),
+		written: make(chan *group, groupInflight),
 	}
 }
 

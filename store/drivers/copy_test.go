@@ -72,7 +72,8 @@ func TestCopy(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if last.Stage != store.CopyCompare || done.Records != last.Of.Records || done.Events != last.Of.Events || done.Files != last.Of.Files || done.Records == 0 {
+				if last.Stage != store.CopyCompare || done.Records != last.Of.Records || done.Events != last.Of.Events ||
+					done.Files != last.Of.Files || done.Records == 0 {
 					t.Errorf("%+v: %+v", last, done)
 				}
 				if err := c.Close(); err != nil {
@@ -136,7 +137,8 @@ func TestCopyGoesOn(t *testing.T) {
 			ended, resumed := 0, false
 			for after := 1; ; after += 1501 {
 				c := open(t, address)
-				_, err := store.CopyStore(t.Context(), dying{s, after}, c, func(p store.CopyProgress) { resumed = resumed || p.Resumed })
+				_, err := store.CopyStore(t.Context(), dying{s, after}, c,
+					func(p store.CopyProgress) { resumed = resumed || p.Resumed })
 				if err := c.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -149,12 +151,14 @@ func TestCopyGoesOn(t *testing.T) {
 			}
 			c := open(t, address)
 			if got := drawn(t, c); !bytes.Equal(got, before) || ended < 5 || !resumed {
-				t.Errorf("after %d ends, resumed: %v, the copy has %d bytes of items, the source %d", ended, resumed, len(got), len(before))
+				t.Errorf("after %d ends, resumed: %v, the copy has %d bytes of items, the source %d", ended, resumed,
+					len(got), len(before))
 			}
 
 			address = target()
 			c = open(t, address)
-			if _, err := store.CopyStore(t.Context(), dying{s, 9000}, c, func(store.CopyProgress) {}); !errors.Is(err, errKilled) {
+			if _, err := store.CopyStore(t.Context(), dying{s, 9000}, c,
+				func(store.CopyProgress) {}); !errors.Is(err, errKilled) {
 				t.Fatal(err)
 			}
 			other := open(t, "memory:")
@@ -170,7 +174,8 @@ func TestCopyGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			c = open(t, address)
-			if _, err := store.CopyStore(t.Context(), other, c, func(store.CopyProgress) {}); err != nil || !bytes.Equal(drawn(t, c), drawn(t, other)) {
+			if _, err := store.CopyStore(t.Context(), other, c, func(store.CopyProgress) {}); err != nil ||
+				!bytes.Equal(drawn(t, c), drawn(t, other)) {
 				t.Errorf("emptied and begun anew: %v", err)
 			}
 		})
@@ -211,7 +216,8 @@ func TestKilledCopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.CopyStore(t.Context(), doomed{open(t, words[0]), &after}, open(t, words[1]), func(store.CopyProgress) {}); err != nil {
+		if _, err := store.CopyStore(t.Context(), doomed{open(t, words[0]), &after}, open(t, words[1]),
+			func(store.CopyProgress) {}); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -60,7 +60,8 @@ func (g *group) fence(b *pgx.Batch) {
 	g.s.lock("connection", string(g.lease.ConnectionID)).shared(b)
 	b.Queue(`update lease set commits = commits + $4, next = next + $5 where connection = $1 and run = $2 and fence = $3
 		returning next - $5, commits - $4, number, week`,
-		string(g.lease.ConnectionID), string(g.lease.RunID), g.lease.Fence, len(g.items), g.events()).QueryRow(func(r pgx.Row) error {
+		string(g.lease.ConnectionID), string(g.lease.RunID), g.lease.Fence, len(g.items),
+		g.events()).QueryRow(func(r pgx.Row) error {
 		return absent(r.Scan(&g.next, &g.commits, &g.number, &g.week))
 	})
 	b.Queue("select permit from connection where id = $1", string(g.lease.ConnectionID)).QueryRow(func(r pgx.Row) error {
@@ -229,7 +230,8 @@ func (g *group) queueRun(b *pgx.Batch, cm *store.Commit) error {
 // consume marks the connection's grant as used, unless another grant has replaced it.
 func (g *group) consume(ctx context.Context, t *tx, cm *store.Commit) error {
 	id := string(g.lease.ConnectionID)
-	c, err := oneBody[store.Connection](t.QueryRow(ctx, "select body from connection where id = $1 for update", id), "connection", id)
+	c, err := oneBody[store.Connection](t.QueryRow(ctx, "select body from connection where id = $1 for update", id),
+		"connection", id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -254,7 +256,8 @@ func (g *group) putEvents(ctx context.Context, t *tx) error {
 	if len(all) == 0 {
 		return nil
 	}
-	_, err := t.exec(ctx, fmt.Sprintf("insert into timeline_%d (run, seq, body) select $1, $2 + at - 1, body from unnest($3::bytea[]) with ordinality as e (body, at)", g.week),
+	_, err := t.exec(ctx, fmt.Sprintf(
+		"insert into timeline_%d (run, seq, body) select $1, $2 + at - 1, body from unnest($3::bytea[]) with ordinality as e (body, at)", g.week),
 		g.number, g.next, all)
 	return err
 }

@@ -45,7 +45,8 @@ func permitOf(c store.Connection) ([]byte, error) {
 }
 
 // ChangeConnection implements store.Store.
-func (s *connections) ChangeConnection(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (out store.Connection, err error) {
+func (s *connections) ChangeConnection(ctx context.Context, id store.ConnectionID,
+	change func(*store.Connection) error) (out store.Connection, err error) {
 	err = s.write(ctx, s.owning(id), func(ctx context.Context, t *tx) error {
 		c, err := oneBody[store.Connection](t.QueryRow(ctx, readConnection, string(id)), "connection", string(id))
 		if err == nil {

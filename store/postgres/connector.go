@@ -67,7 +67,8 @@ func (s *connectors) Module(ctx context.Context, d store.Digest) (wasm []byte, e
 
 // PutPin implements store.Store.
 func (s *connectors) PutPin(ctx context.Context, p store.Pin) error {
-	return s.put(ctx, p, "insert into pin (id, body) values ($1, $2) on conflict (id) do update set body = excluded.body", string(p.ConnectorID))
+	return s.put(ctx, p, "insert into pin (id, body) values ($1, $2) on conflict (id) do update set body = excluded.body",
+		string(p.ConnectorID))
 }
 
 // Pins implements store.Store.

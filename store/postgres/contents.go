@@ -102,7 +102,8 @@ func (s *files) removeErased(ctx context.Context) error {
 	for after := int64(0); ; {
 		var numbers []int64
 		err := s.read(ctx, func(ctx context.Context, c *conn) (err error) {
-			rows, err := c.Query(ctx, "select number from content where erased and number > $1 order by number limit $2", after, removeAtOnce)
+			rows, err := c.Query(ctx, "select number from content where erased and number > $1 order by number limit $2",
+				after, removeAtOnce)
 			if err == nil {
 				numbers, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 			}
@@ -121,7 +122,8 @@ func (s *files) removeErased(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			rows, err = t.Query(ctx, "delete from content where number = any($1) and not exists (select from reading r where r.content = content.number) returning number", locked)
+			rows, err = t.Query(ctx,
+				"delete from content where number = any($1) and not exists (select from reading r where r.content = content.number) returning number", locked)
 			if err != nil {
 				return err
 			}

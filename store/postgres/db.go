@@ -39,7 +39,8 @@ type db struct {
 }
 
 func newDB(a *address) *db {
-	s := &db{address: a, opts: a.opts, pool: newPool(a.config, a.opts.Pool), ending: make(chan struct{}), removed: make(chan struct{}), questions: store.NewSealer()}
+	s := &db{address: a, opts: a.opts, pool: newPool(a.config, a.opts.Pool), ending: make(chan struct{}),
+		removed: make(chan struct{}), questions: store.NewSealer()}
 	s.finish = sync.OnceFunc(func() { close(s.ending) })
 	s.contents.init()
 	s.views.init()

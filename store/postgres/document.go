@@ -44,7 +44,8 @@ func (t *tx) writeDocuments(ctx context.Context, s *db, writes []store.Write) er
 	before := make([]uint64, len(writes)) // revisions
 	over := make([]bool, len(writes))
 	for i, w := range writes {
-		b.Queue("select revision, coalesce(expires <= $3, false) from document where kind = $1 and id = $2", string(w.Kind), []byte(w.ID), t.now).
+		b.Queue("select revision, coalesce(expires <= $3, false) from document where kind = $1 and id = $2", string(w.Kind),
+			[]byte(w.ID), t.now).
 			QueryRow(func(r pgx.Row) error {
 				if err := r.Scan(&before[i], &over[i]); !errors.Is(err, pgx.ErrNoRows) {
 					return err
@@ -123,7 +124,8 @@ func (s *documents) Documents(ctx context.Context, q store.DocumentQuery) (all [
 	case q.After >= q.Prefix && q.After != "":
 		from = append([]byte(q.After), 0) // the smallest id behind it
 	}
-	sql, args := "select id, revision, data, expires from document where kind = $1 and id >= $2", []any{string(q.Kind), from, bounded(q.Limit)}
+	sql, args := "select id, revision, data, expires from document where kind = $1 and id >= $2",
+		[]any{string(q.Kind), from, bounded(q.Limit)}
 	if to != nil {
 		sql, args = sql+" and id < $4", append(args, to)
 	}
@@ -133,7 +135,8 @@ func (s *documents) Documents(ctx context.Context, q store.DocumentQuery) (all [
 		if err != nil {
 			return err
 		}
-		all, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Document, error) { return scanDocument(q.Kind, r) })
+		all, err = pgx.CollectRows(rows,
+			func(r pgx.CollectableRow) (store.Document, error) { return scanDocument(q.Kind, r) })
 		return err
 	})
 	return all, err

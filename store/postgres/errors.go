@@ -19,7 +19,8 @@ import (
 
 // ErrRolledBack is returned to a run whose acknowledged commits the server has lost, for example after a switch to a
 // standby that had not received them.
-var ErrRolledBack = errors.New("the database has lost commits that it had acknowledged; run again, the connector fetches what is missing")
+var ErrRolledBack = errors.New(
+	"the database has lost commits that it had acknowledged; run again, the connector fetches what is missing")
 
 // Error codes of the server that the package examines.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -90,7 +91,8 @@ func (s *db) told(ctx context.Context, err error) error {
 
 // broken reports whether an error says that a connection has ended.
 func broken(err error) bool {
-	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, pgconn.ErrConnClosed} {
+	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
+		pgconn.ErrConnClosed} {
 		if errors.Is(err, ended) {
 			return true
 		}
@@ -110,7 +112,8 @@ func (s *db) saidBy(e *pgconn.PgError) *fault {
 	}
 	f := &fault{sentence: fmt.Sprintf("%s (%s)", sentence, s.clean(e.Message)), code: e.Code}
 	switch {
-	case class == serialized, class == "08", class == "53", class == "58", e.Code == noLock, e.Code == tookLong, strings.HasPrefix(e.Code, "57P"), e.Code == "25006":
+	case class == serialized, class == "08", class == "53", class == "58", e.Code == noLock, e.Code == tookLong,
+		strings.HasPrefix(e.Code, "57P"), e.Code == "25006":
 		f.passing = true
 	}
 	return f
@@ -133,7 +136,8 @@ func (s *db) unreached(err error) string {
 	case strings.Contains(err.Error(), "refused TLS"):
 		return "the database server at " + at + " has no TLS"
 	case errors.As(err, &certificate):
-		return "the certificate of the database server at " + at + " is not one to trust; sslrootcert in the URL names the authority that signed it"
+		return "the certificate of the database server at " + at +
+			" is not one to trust; sslrootcert in the URL names the authority that signed it"
 	case errors.As(err, &name):
 		return "there is no host of the name " + abi.Clean(name.Name)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
@@ -171,7 +175,8 @@ func missing(err error, format string, args ...any) error {
 type inUse struct{ store.BusyError }
 
 func (e *inUse) Error() string {
-	return fmt.Sprintf("the database %s is in use by %s, which is this host already; each host wants a data directory of its own, named with data=DIR in the URL", e.Dir, e.Host)
+	return fmt.Sprintf(
+		"the database %s is in use by %s, which is this host already; each host wants a data directory of its own, named with data=DIR in the URL", e.Dir, e.Host)
 }
 
 func (e *inUse) Unwrap() error { return &e.BusyError }

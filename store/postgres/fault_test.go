@@ -26,7 +26,9 @@ import (
 // start begins a run of a connection.
 func start(t *testing.T, s store.Store, c string) store.Lease {
 	t.Helper()
-	l, err := s.Acquire(t.Context(), store.Run{ID: store.RunID("run_" + c), ConnectionID: store.ConnectionID(c), Status: "active"}, "host", "boot", time.Minute)
+	l, err := s.Acquire(t.Context(),
+		store.Run{ID: store.RunID("run_" + c), ConnectionID: store.ConnectionID(c), Status: "active"}, "host",
+		"boot", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,8 @@ func flush(t *testing.T, s store.Store, l store.Lease, i int) *store.Receipt {
 	b := &store.Batch{Stream: "s"}
 	b.Append(store.Change{Key: fmt.Appendf(nil, "k%d", i), Data: []byte(`{}`)})
 	r, err := s.Submit(t.Context(), &store.Commit{Lease: l, Batches: []*store.Batch{b},
-		Events: []store.Event{{ID: store.EventID(fmt.Sprint("evt_", i)), Type: "run.batch_ingested", RunID: l.RunID, Data: json.RawMessage(`{}`)}}})
+		Events: []store.Event{{ID: store.EventID(fmt.Sprint("evt_", i)), Type: "run.batch_ingested", RunID: l.RunID,
+			Data: json.RawMessage(`{}`)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +159,8 @@ func TestAnswerLost(t *testing.T) {
 				}
 			}
 			p.CutNext(how)
-			if err := s.Write(t.Context(), store.Write{Kind: store.Webhooks, ID: "x", Data: json.RawMessage(`1`), If: store.Absent()}); err != nil {
+			if err := s.Write(t.Context(),
+				store.Write{Kind: store.Webhooks, ID: "x", Data: json.RawMessage(`1`), If: store.Absent()}); err != nil {
 				t.Fatal(err)
 			}
 			p.CutNext(how)
@@ -227,7 +231,8 @@ func whatCommits(t *testing.T, s store.Store, l, other store.Lease) iter.Seq2[st
 				return finish(&store.Commit{Lease: l, Batches: []*store.Batch{b}, Files: []store.StagedFile{file}})()
 			}) &&
 			yield("end", func() error {
-				return finish(&store.Commit{Lease: l, Run: &store.Run{ID: l.RunID, ConnectionID: "a", Status: "succeeded"}, End: true,
+				return finish(&store.Commit{Lease: l, Run: &store.Run{ID: l.RunID, ConnectionID: "a", Status: "succeeded"},
+					End:     true,
 					Advance: []store.State{{Stream: "s", Cursor: json.RawMessage("1")}}})()
 			}) &&
 			yield("reset", func() error { return s.ResetState(ctx, "a", "", "s") }) &&
@@ -309,7 +314,8 @@ func TestRefusedInGroup(t *testing.T) {
 	var receipts []*store.Receipt
 	for i := range 9 {
 		if i == 6 {
-			r, err := s.Submit(t.Context(), &store.Commit{Lease: l, Advance: []store.State{{Stream: "u", Cursor: json.RawMessage(`1`)}}})
+			r, err := s.Submit(t.Context(),
+				&store.Commit{Lease: l, Advance: []store.State{{Stream: "u", Cursor: json.RawMessage(`1`)}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -353,7 +359,8 @@ func TestRolledBack(t *testing.T) {
 	all(t, s, l, []*store.Receipt{flush(t, s, l, 0)})
 	run(t, connect(t, url), "update sluice_store.lease set commits = 0, next = 0")
 	var sink *store.SinkError
-	if _, err := flush(t, s, l, 1).Result(); !errors.As(err, &sink) || sink.Code != "engine_rolled_back" || !errors.Is(err, postgres.ErrRolledBack) {
+	if _, err := flush(t, s, l, 1).Result(); !errors.As(err, &sink) || sink.Code != "engine_rolled_back" ||
+		!errors.Is(err, postgres.ErrRolledBack) {
 		t.Fatalf("a commit behind one that is lost: %v", err)
 	}
 }
@@ -361,8 +368,8 @@ func TestRolledBack(t *testing.T) {
 // TestDamage has somebody change a record behind the store's back.
 func TestDamage(t *testing.T) {
 	for _, sql := range []string{
-		"update sluice_store.records_1 set data = '[]'", "delete from sluice_store.records_1", "update sluice_store.stream set live = 7",
-		"delete from sluice_store.timeline_%d where seq = 0",
+		"update sluice_store.records_1 set data = '[]'", "delete from sluice_store.records_1",
+		"update sluice_store.stream set live = 7", "delete from sluice_store.timeline_%d where seq = 0",
 	} {
 		url := server.New(t)
 		s := opened(t, url+weak, postgres.Options{})
@@ -423,7 +430,8 @@ func TestNumberGivenAgain(t *testing.T) {
 			}
 			return n
 		}
-		given := count("select split_part(next_xid, ':', 2) from pg_control_checkpoint()") <= number // or a heartbeat took its trace along
+		// or a heartbeat took its trace along
+		given := count("select split_part(next_xid, ':', 2) from pg_control_checkpoint()") <= number
 		for count("select pg_current_xact_id()") < number {
 		}
 		if err := durable(); err == nil {

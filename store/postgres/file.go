@@ -29,14 +29,16 @@ func sumIn(d store.Digest) []byte {
 
 // HasFile implements store.Files.
 func (s *files) HasFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.File, error) {
-	return one[store.File](ctx, s.db, "file", string(d), "select body from file f join heap h on h.number = f.heap where connection = $1 and not erased and digest = $2",
+	return one[store.File](ctx, s.db, "file", string(d),
+		"select body from file f join heap h on h.number = f.heap where connection = $1 and not erased and digest = $2",
 		string(c), sumIn(d))
 }
 
 // FileUsage implements store.Files.
 func (s *files) FileUsage(ctx context.Context, c store.ConnectionID) (u store.FileUsage, err error) {
 	err = s.read(ctx, func(ctx context.Context, conn *conn) error {
-		return absent(conn.QueryRow(ctx, "select files, file_bytes from heap where connection = $1 and not erased", string(c)).Scan(&u.Files, &u.Bytes))
+		return absent(conn.QueryRow(ctx, "select files, file_bytes from heap where connection = $1 and not erased",
+			string(c)).Scan(&u.Files, &u.Bytes))
 	})
 	return u, err
 }
@@ -53,7 +55,8 @@ func (s *files) HeldFiles(ctx context.Context, q store.FileQuery) (p store.FileP
 	at := heldCursor{Connection: q.Connection}
 	if q.After != "" {
 		text, err := base64.RawURLEncoding.DecodeString(q.After)
-		if err != nil || json.Unmarshal(text, &at) != nil || at.Connection != q.Connection || q.Stream != "" && at.Stream != q.Stream {
+		if err != nil || json.Unmarshal(text, &at) != nil || at.Connection != q.Connection ||
+			q.Stream != "" && at.Stream != q.Stream {
 			return p, store.ErrCursorExpired
 		}
 	}
@@ -110,7 +113,8 @@ func (s *files) OpenFile(ctx context.Context, c store.ConnectionID, d store.Dige
 	out := &content{s: s, ctx: context.WithoutCancel(ctx), digest: d, piece: -1}
 	err := s.read(ctx, func(ctx context.Context, conn *conn) error {
 		var number *int64
-		err := conn.QueryRow(ctx, "select size, data, content from file f join heap h on h.number = f.heap where connection = $1 and not erased and digest = $2",
+		err := conn.QueryRow(ctx,
+			"select size, data, content from file f join heap h on h.number = f.heap where connection = $1 and not erased and digest = $2",
 			string(c), sumIn(d)).Scan(&out.size, &out.data, &number)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return missing(nil, "file %s of connection %s", d, c)
@@ -201,7 +205,8 @@ func (c *content) load(n int64) error {
 	c.piece = -1
 	var sum int64
 	err := c.s.read(c.ctx, func(ctx context.Context, conn *conn) error {
-		return conn.QueryRow(ctx, "select sum, data from piece where content = $1 and n = $2", c.number, n).Scan(&sum, &c.data)
+		return conn.QueryRow(ctx, "select sum, data from piece where content = $1 and n = $2", c.number,
+			n).Scan(&sum, &c.data)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

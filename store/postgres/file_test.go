@@ -111,7 +111,8 @@ func TestFileOrphans(t *testing.T) {
 
 	s = opened(t, url+weak, postgres.Options{})
 	count(t, admin, 0, pieces)
-	l, err = s.Acquire(t.Context(), store.Run{ID: "run_b", ConnectionID: "a", Status: "active"}, "host", "boot", time.Minute)
+	l, err = s.Acquire(t.Context(), store.Run{ID: "run_b", ConnectionID: "a", Status: "active"}, "host",
+		"boot", time.Minute)
 	must(t, err)
 	x, f = staged(t, s, long)
 	must(t, holds(t, s, l, x, store.Held{Field: "f", File: f}))
@@ -136,7 +137,8 @@ func TestFileNotTaken(t *testing.T) {
 	_, err = locked.Exec(t.Context(), "select from sluice_store.lease for update")
 	must(t, err)
 	full := &store.Batch{Stream: "s"}
-	full.Append(store.Change{Key: []byte("k"), Data: fmt.Appendf(nil, "%q", bytes.Repeat([]byte("x"), 9<<20)), EmittedAt: 1})
+	full.Append(store.Change{Key: []byte("k"), Data: fmt.Appendf(nil, "%q", bytes.Repeat([]byte("x"), 9<<20)),
+		EmittedAt: 1})
 	first, err := s.Submit(t.Context(), &store.Commit{Lease: l, Batches: []*store.Batch{full}})
 	must(t, err)
 	x, f := staged(t, s, long)
@@ -146,7 +148,9 @@ func TestFileNotTaken(t *testing.T) {
 	b.Hold([]store.Held{{Field: "f", File: f}, {Field: "g", File: g}})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Submit(over, &store.Commit{Lease: l, Files: []store.StagedFile{x, y}, Batches: []*store.Batch{b}}); !errors.Is(err, context.Canceled) {
+	if _, err := s.Submit(over,
+		&store.Commit{Lease: l, Files: []store.StagedFile{x, y}, Batches: []*store.Batch{b}}); !errors.Is(err,
+		context.Canceled) {
 		t.Fatalf("a commit behind a full queue: %v", err)
 	}
 	must(t, locked.Rollback(t.Context()))

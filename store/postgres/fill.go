@@ -149,7 +149,8 @@ func (f *filler) some(ctx context.Context, t *tx, items []store.Item) error {
 
 // queue queues the statements for one item of a kind that is not written in bulk.
 func (f *filler) queue(ctx context.Context, t *tx, b *pgx.Batch, i store.Item) error {
-	parts := map[store.ItemKind]int{store.StateItem: 3, store.GapItem: 3, store.PinItem: 1, store.ConnectionItem: 1, store.FenceItem: 1, store.LeaseItem: 1}
+	parts := map[store.ItemKind]int{store.StateItem: 3, store.GapItem: 3, store.PinItem: 1, store.ConnectionItem: 1,
+		store.FenceItem: 1, store.LeaseItem: 1}
 	n, ok := parts[i.Kind]
 	if !ok {
 		n = 2
@@ -216,7 +217,8 @@ func queueDocument(b *pgx.Batch, i store.Item, k []string) error {
 	if at := v.ExpiresAt(); !at.IsZero() {
 		expires = &at
 	}
-	b.Queue("insert into document (kind, id, revision, data, expires) values ($1, $2, $3, $4, $5)", k[0], []byte(k[1]), v.Revision, []byte(v.Data), expires)
+	b.Queue("insert into document (kind, id, revision, data, expires) values ($1, $2, $3, $4, $5)", k[0], []byte(k[1]),
+		v.Revision, []byte(v.Data), expires)
 	return nil
 }
 
@@ -275,7 +277,8 @@ func (f *filler) find(ctx context.Context, t *tx, ids map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x timed, err error) { return x, r.Scan(&x.id, &x.number, &x.week) })
+	found, err := pgx.CollectRows(rows,
+		func(r pgx.CollectableRow) (x timed, err error) { return x, r.Scan(&x.id, &x.number, &x.week) })
 	for _, x := range found {
 		f.runs[x.id] = x
 	}
@@ -305,7 +308,8 @@ func (f *filler) fillEvents(ctx context.Context, t *tx, items []store.Item) erro
 		byWeek[r.week] = append(byWeek[r.week], []any{r.number, seqs[n], i.Value})
 	}
 	for week, rows := range byWeek {
-		_, err := t.CopyFrom(ctx, pgx.Identifier{fmt.Sprintf("timeline_%d", week)}, []string{"run", "seq", "body"}, pgx.CopyFromRows(rows))
+		_, err := t.CopyFrom(ctx, pgx.Identifier{fmt.Sprintf("timeline_%d", week)}, []string{"run", "seq", "body"},
+			pgx.CopyFromRows(rows))
 		if err != nil {
 			return err
 		}
@@ -371,7 +375,8 @@ func (f *filler) fillStream(ctx context.Context, t *tx, items []store.Item) (n i
 		sum.Add(&sum, big.NewInt(part))
 		rows = append(rows, []any{at.stream, version, c.EmittedAt, ingested, f.runs[run].number, part, int16(flagsOf(c)), c.Key, c.Data}) // #nosec G115 -- two bits
 	}
-	if _, err = t.CopyFrom(ctx, pgx.Identifier{fmt.Sprintf("records_%d", at.heap)}, recordColumns, pgx.CopyFromRows(rows)); err != nil {
+	if _, err = t.CopyFrom(ctx, pgx.Identifier{fmt.Sprintf("records_%d", at.heap)}, recordColumns,
+		pgx.CopyFromRows(rows)); err != nil {
 		return 0, err
 	}
 	_, err = t.exec(ctx, "update stream set sum = sum + $2::text::numeric where number = $1", at.stream, sum.String())

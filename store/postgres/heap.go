@@ -56,9 +56,11 @@ func (g *group) findStream(ctx context.Context, t *tx, name store.Stream, holds 
 	if st = g.streams[name]; st.number != 0 && (st.holds || !holds) {
 		return st, nil
 	}
-	err = t.QueryRow(ctx, "select number, holds from stream where heap = $1 and name = $2", g.heap, string(name)).Scan(&st.number, &st.holds)
+	err = t.QueryRow(ctx, "select number, holds from stream where heap = $1 and name = $2", g.heap,
+		string(name)).Scan(&st.number, &st.holds)
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = t.QueryRow(ctx, "insert into stream (heap, name) values ($1, $2) returning number", g.heap, string(name)).Scan(&st.number)
+		err = t.QueryRow(ctx, "insert into stream (heap, name) values ($1, $2) returning number", g.heap,
+			string(name)).Scan(&st.number)
 	}
 	if err == nil && holds && !st.holds {
 		st.holds = true
@@ -112,7 +114,8 @@ func (s *db) drop(ctx context.Context) {
 			if _, err = t.exec(ctx, fmt.Sprintf("drop table if exists records_%d", heap)); err == nil {
 				_, err = t.exec(ctx, "delete from stream where heap = $1", heap)
 			}
-			for _, sql := range []string{"delete from held where heap = $1", "delete from file where heap = $1", "update content set erased = true where heap = $1"} {
+			for _, sql := range []string{"delete from held where heap = $1", "delete from file where heap = $1",
+				"update content set erased = true where heap = $1"} {
 				if err == nil {
 					_, err = t.exec(ctx, sql, heap)
 				}

@@ -21,7 +21,8 @@ type holding struct {
 }
 
 func (g *group) holding(t *tx, cm *store.Commit) *holding {
-	h := &holding{g: g, t: t, files: cm.Files, staged: map[store.Digest]*staged{}, delta: map[store.Digest]int64{}, added: map[store.Digest]store.File{}}
+	h := &holding{g: g, t: t, files: cm.Files, staged: map[store.Digest]*staged{}, delta: map[store.Digest]int64{},
+		added: map[store.Digest]store.File{}}
 	for _, f := range cm.Files {
 		if x := f.(*staged); h.staged[x.digest] == nil {
 			h.staged[x.digest] = x
@@ -76,7 +77,8 @@ func (h *holding) part(ctx context.Context, b *store.Batch, part []store.Change,
 
 // before reads which files records hold so far.
 func (h *holding) before(ctx context.Context, stream store.Stream, keys [][]byte) (map[string][]store.Held, error) {
-	rows, err := h.t.Query(ctx, "select key, body from held where heap = $1 and stream = $2 and key = any($3)", h.g.heap, string(stream), keys)
+	rows, err := h.t.Query(ctx, "select key, body from held where heap = $1 and stream = $2 and key = any($3)", h.g.heap,
+		string(stream), keys)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +226,8 @@ func (h *holding) keep(ctx context.Context, fresh map[store.Digest]int64) error 
 	if len(digests) > 0 {
 		q.Queue(`insert into file (heap, digest, refs, size, body, data, content)
 			select $1, * from unnest($2::bytea[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[], $7::int8[])`, h.g.heap, digests, refs, sizes, bodies, data, contents)
-		q.Queue("update heap set files = files + $2, file_bytes = file_bytes + $3 where number = $1", h.g.heap, len(digests), bytes)
+		q.Queue("update heap set files = files + $2, file_bytes = file_bytes + $3 where number = $1", h.g.heap,
+			len(digests), bytes)
 	}
 	var unused []int64
 	for _, it := range h.files {

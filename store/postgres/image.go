@@ -269,7 +269,8 @@ func (l *lister) documents() error {
 					v.Expires = d.ExpiresAt.UnixMicro()
 				}
 				return l.value(v, store.ItemKey(kind[0], d.ID))
-			}, "select id, revision, data, expires from document where kind = $1 and id > coalesce($2, ''::bytea) order by id", kind[0], id)
+			}, "select id, revision, data, expires from document where kind = $1 and id > coalesce($2, ''::bytea) order by id",
+				kind[0], id)
 		})
 		if err != nil {
 			return err
@@ -363,7 +364,8 @@ func (l *lister) gaps() error {
 					return err
 				}
 				return l.value(text, store.ItemKey(append(slices.Clone(space), string(id))...))
-			}, "select id, body from gap where connection = $1 and permit = $2 and id > coalesce($3, ''::bytea) order by id", space[0], space[1], id)
+			}, "select id, body from gap where connection = $1 and permit = $2 and id > coalesce($3, ''::bytea) order by id",
+				space[0], space[1], id)
 		})
 		if err != nil {
 			return err
@@ -373,7 +375,8 @@ func (l *lister) gaps() error {
 }
 
 func (l *lister) records() error {
-	streams, err := l.groups("select array[connection, name] from stream join heap on heap.number = heap where not erased and last > 0")
+	streams, err := l.groups(
+		"select array[connection, name] from stream join heap on heap.number = heap where not erased and last > 0")
 	if err != nil {
 		return err
 	}
@@ -406,7 +409,8 @@ func (l *lister) stream(names []string, version int64) error {
 				return err
 			}
 			version = int64(record.Version) // #nosec G115 -- it is one
-			c := store.Change{Compound: record.Compound, EmittedAt: record.EmittedAt.UnixMicro(), Key: []byte(record.Key), Data: record.Data}
+			c := store.Change{Compound: record.Compound, EmittedAt: record.EmittedAt.UnixMicro(),
+				Key: []byte(record.Key), Data: record.Data}
 			if record.Deleted {
 				c.Op = store.Delete
 			}

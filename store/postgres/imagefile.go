@@ -23,13 +23,15 @@ func (f *keptFile) name() string { return string(store.DigestOf(f.digest)) }
 
 // files lists the items that concern files, connection by connection.
 func (l *lister) files() error {
-	connections, err := l.groups("select array[connection] from heap where not erased and (files > 0 or exists (select from held where held.heap = number))")
+	connections, err := l.groups(
+		"select array[connection] from heap where not erased and (files > 0 or exists (select from held where held.heap = number))")
 	if err != nil {
 		return err
 	}
 	for _, c := range connections {
 		var heap int64
-		if err := l.c.QueryRow(l.ctx, "select number from heap where connection = $1 and not erased", c[0]).Scan(&heap); err != nil {
+		if err := l.c.QueryRow(l.ctx, "select number from heap where connection = $1 and not erased",
+			c[0]).Scan(&heap); err != nil {
 			return err
 		}
 		if l.after.Kind == store.HeldItem {
@@ -106,7 +108,8 @@ func (l *lister) pieces(c string, f keptFile, behind int64) error {
 	}
 	for {
 		var data []byte
-		err := l.c.QueryRow(l.ctx, "select n, data from piece where content = $1 and n > $2 order by n limit 1", *f.content, behind).Scan(&behind, &data)
+		err := l.c.QueryRow(l.ctx, "select n, data from piece where content = $1 and n > $2 order by n limit 1", *f.content,
+			behind).Scan(&behind, &data)
 		if err != nil {
 			return absent(err)
 		}
@@ -171,7 +174,8 @@ func queueContent(b *pgx.Batch, i store.Item, heap int64, s *db) error {
 	}
 	b.Queue("update heap set files = files + 1, file_bytes = file_bytes + $2 where number = $1", heap, v.Size)
 	if v.Size <= smallFile {
-		b.Queue("insert into file (heap, digest, refs, size, body, data) values ($1, $2, $3, $4, $5, '')", heap, sumIn(v.Digest), v.Refs, v.Size, body)
+		b.Queue("insert into file (heap, digest, refs, size, body, data) values ($1, $2, $3, $4, $5, '')", heap,
+			sumIn(v.Digest), v.Refs, v.Size, body)
 		return nil
 	}
 	b.Queue(`with c as (insert into content (epoch, heap) values ($6, $1) returning number)
@@ -185,7 +189,8 @@ func (f *filler) queuePiece(ctx context.Context, t *tx, b *pgx.Batch, i store.It
 		return err
 	}
 	var content *int64
-	err = t.QueryRow(ctx, "select content from file where heap = $1 and digest = $2", heap, sumIn(store.Digest(names[1]))).Scan(&content)
+	err = t.QueryRow(ctx, "select content from file where heap = $1 and digest = $2", heap,
+		sumIn(store.Digest(names[1]))).Scan(&content)
 	switch {
 	case absent(err) != nil:
 		return err
@@ -194,7 +199,8 @@ func (f *filler) queuePiece(ctx context.Context, t *tx, b *pgx.Batch, i store.It
 	case content == nil:
 		b.Queue("update file set data = $3 where heap = $1 and digest = $2", heap, sumIn(store.Digest(names[1])), i.Value)
 	default:
-		b.Queue("insert into piece (content, n, sum, data) values ($1, $2, $3, $4)", *content, n, int64(crc32.Checksum(i.Value, castagnoli)), i.Value)
+		b.Queue("insert into piece (content, n, sum, data) values ($1, $2, $3, $4)", *content, n,
+			int64(crc32.Checksum(i.Value, castagnoli)), i.Value)
 	}
 	return nil
 }

@@ -122,13 +122,15 @@ func (c *conn) prepareIngest(ctx context.Context, heap int64) (string, error) {
 
 // lay runs the statement and returns how many records changed and, for a stream that holds files, which. It encodes the
 // arguments itself in one pass, without an allocation per record.
-func (g *group) lay(ctx context.Context, t *tx, statement string, in stream, part []store.Change) (int, []int64, error) {
+func (g *group) lay(ctx context.Context, t *tx, statement string, in stream,
+	part []store.Change) (int, []int64, error) {
 	size := 0
 	for _, c := range part {
 		size += len(c.Key) + len(c.Data)
 	}
 	keys, data := array(pgtype.ByteaOID, len(part), size), array(pgtype.ByteaOID, len(part), size)
-	emitted, sums, flags := array(pgtype.Int8OID, len(part), 8*len(part)), array(pgtype.Int8OID, len(part), 8*len(part)), array(pgtype.Int2OID, len(part), 2*len(part))
+	emitted, sums, flags := array(pgtype.Int8OID, len(part), 8*len(part)), array(pgtype.Int8OID, len(part), 8*len(part)),
+		array(pgtype.Int2OID, len(part), 2*len(part))
 	var scratch []byte
 	for _, c := range part {
 		keys, data = element(keys, c.Key), element(data, c.Data)
@@ -139,7 +141,8 @@ func (g *group) lay(ctx context.Context, t *tx, statement string, in stream, par
 		flags = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(flags, 2), flagsOf(c))
 	}
 	at := t.now.UnixMicro()
-	args := [][]byte{int8Arg(in.number), keys, data, emitted, flags, sums, int8Arg(g.number), int8Arg(at - epoch2000), int8Arg(at), {0}}
+	args := [][]byte{int8Arg(in.number), keys, data, emitted, flags, sums, int8Arg(g.number),
+		int8Arg(at - epoch2000), int8Arg(at), {0}}
 	if in.holds {
 		args[len(args)-1][0] = 1
 	}

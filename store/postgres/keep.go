@@ -138,7 +138,8 @@ func (s *members) removeMember(ctx context.Context, id, epoch string) error {
 		return err
 	}
 	if removed == 1 {
-		s.opts.Logger.Warn("host_removed", "host", id, "epoch", epoch, "next", "its runs are ended here; look at why it was not heard of")
+		s.opts.Logger.Warn("host_removed", "host", id, "epoch", epoch, "next",
+			"its runs are ended here; look at why it was not heard of")
 		s.kinds.WakeAll()
 		s.tell(tellMembers)
 	}

@@ -74,7 +74,8 @@ func TestLanes(t *testing.T) {
 	}
 	over := func(s store.Store, l store.Lease) {
 		t.Helper()
-		r, err := s.Submit(t.Context(), &store.Commit{Lease: l, Run: &store.Run{ID: l.RunID, ConnectionID: l.ConnectionID, Status: "failed"}, End: true})
+		r, err := s.Submit(t.Context(),
+			&store.Commit{Lease: l, Run: &store.Run{ID: l.RunID, ConnectionID: l.ConnectionID, Status: "failed"}, End: true})
 		must(t, err)
 		_, err = r.Result()
 		must(t, err)

@@ -13,7 +13,8 @@ import (
 )
 
 // Acquire implements store.Store.
-func (s *leases) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (l store.Lease, err error) {
+func (s *leases) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration,
+	with ...store.Write) (l store.Lease, err error) {
 	l = store.Lease{
 		ConnectionID: r.ConnectionID, RunID: r.ID, TraceID: r.TraceID, HostID: hostID, BootEpoch: bootEpoch,
 		TriggerKind: r.TriggerKind, StartedAt: r.StartedAt,
@@ -89,9 +90,11 @@ func (s *leases) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (s
 }
 
 // TakeOver implements store.Store.
-func (s *leases) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (taken store.Lease, err error) {
+func (s *leases) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string,
+	ttl time.Duration) (taken store.Lease, err error) {
 	err = s.write(ctx, s.owning(l.ConnectionID), func(ctx context.Context, t *tx) error {
-		taken, err = oneBody[store.Lease](t.QueryRow(ctx, "select body from lease where connection = $1 and run = $2 and fence = $3 for update",
+		taken, err = oneBody[store.Lease](t.QueryRow(ctx,
+			"select body from lease where connection = $1 and run = $2 and fence = $3 for update",
 			string(l.ConnectionID), string(l.RunID), l.Fence), "lease", string(l.RunID))
 		if errors.Is(err, store.ErrNotFound) {
 			return store.ErrFenced
@@ -99,7 +102,8 @@ func (s *leases) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch 
 		if err != nil {
 			return err
 		}
-		if err = t.QueryRow(ctx, "update fence set fence = fence + 1 where connection = $1 returning fence", string(l.ConnectionID)).Scan(&taken.Fence); err != nil {
+		if err = t.QueryRow(ctx, "update fence set fence = fence + 1 where connection = $1 returning fence",
+			string(l.ConnectionID)).Scan(&taken.Fence); err != nil {
 			return err
 		}
 		taken.HostID, taken.BootEpoch, taken.ExpiresAt = hostID, bootEpoch, t.now.Add(ttl)
@@ -107,7 +111,8 @@ func (s *leases) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch 
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(ctx, "update lease set fence = $2, epoch = $3, expires = $4, body = $5 where run = $1", string(l.RunID), taken.Fence, bootEpoch, taken.ExpiresAt, body)
+		_, err = t.exec(ctx, "update lease set fence = $2, epoch = $3, expires = $4, body = $5 where run = $1",
+			string(l.RunID), taken.Fence, bootEpoch, taken.ExpiresAt, body)
 		return err
 	})
 	if err != nil {
@@ -131,7 +136,8 @@ func (s *leases) Journal(ctx context.Context, id store.RunID, n uint64) (b []byt
 // Leases implements store.Store.
 func (s *leases) Leases(ctx context.Context) (all []store.Lease, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
-		rows, err := c.Query(ctx, "select greatest(l.expires, m.expires), body from lease l left join member m using (epoch) order by connection")
+		rows, err := c.Query(ctx,
+			"select greatest(l.expires, m.expires), body from lease l left join member m using (epoch) order by connection")
 		if err != nil {
 			return err
 		}

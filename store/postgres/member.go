@@ -22,7 +22,8 @@ const generation = 1
 func (s *members) hold(ctx context.Context, c *pgx.Conn) error {
 	var held bool
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if err := c.QueryRow(ctx, "select pg_try_advisory_lock($1)", int64(s.lock("host", s.opts.Self.ID))).Scan(&held); err != nil || held {
+		if err := c.QueryRow(ctx, "select pg_try_advisory_lock($1)",
+			int64(s.lock("host", s.opts.Self.ID))).Scan(&held); err != nil || held {
 			return err
 		}
 		if time.Since(began) > time.Second { // a host that just ended may hold it that long
@@ -70,7 +71,8 @@ func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 	end := "commit"
 	var unfit error
 	if s.opts.Generation-oldest > 1 || newest-s.opts.Generation > 1 {
-		end, unfit = "rollback", errors.New("its hosts are of versions too far from this one's; upgrade hosts one version at a time, first those that run")
+		end, unfit = "rollback",
+			errors.New("its hosts are of versions too far from this one's; upgrade hosts one version at a time, first those that run")
 	}
 	_, err = c.PgConn().Exec(ctx, end).ReadAll()
 	s.lived.Store(&sent)
@@ -152,7 +154,8 @@ const lostFor = 30 * 24 * time.Hour
 // Lost implements store.Members.
 func (s *members) Lost(ctx context.Context) (all []store.Member, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
-		rows, err := c.Query(ctx, "select id, epoch, false, joined, seen, about, runs from lost where seen > clock_timestamp() - $1::interval order by id", lostFor)
+		rows, err := c.Query(ctx,
+			"select id, epoch, false, joined, seen, about, runs from lost where seen > clock_timestamp() - $1::interval order by id", lostFor)
 		if err == nil {
 			all, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Member, error) { return scanMember(r) })
 		}
@@ -205,7 +208,8 @@ func (s *members) Drain(ctx context.Context, id string, on bool) error {
 func (s *members) Lead(ctx context.Context) (leads bool, err error) {
 	var taken bool
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
-		return c.QueryRow(ctx, "select epoch = $1, epoch in (select epoch from member) from lead", s.opts.Self.Epoch).Scan(&leads, &taken)
+		return c.QueryRow(ctx, "select epoch = $1, epoch in (select epoch from member) from lead",
+			s.opts.Self.Epoch).Scan(&leads, &taken)
 	})
 	if err != nil || taken {
 		return leads && s.usable() == nil, err

@@ -60,10 +60,12 @@ func TestMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var busy *store.BusyError
-	if _, err := postgres.OpenURL(url, as("a", postgres.Options{})); !errors.As(err, &busy) || !strings.Contains(err.Error(), "data=DIR") {
+	if _, err := postgres.OpenURL(url, as("a", postgres.Options{})); !errors.As(err, &busy) ||
+		!strings.Contains(err.Error(), "data=DIR") {
 		t.Errorf("two hosts with one id: %v", err)
 	}
-	if _, err := postgres.OpenURL(url, as("c", postgres.Options{Generation: 3})); err == nil || !strings.Contains(err.Error(), "one version at a time") {
+	if _, err := postgres.OpenURL(url, as("c", postgres.Options{Generation: 3})); err == nil ||
+		!strings.Contains(err.Error(), "one version at a time") {
 		t.Errorf("a host two generations ahead: %v", err)
 	}
 	if got := names(t, a); got != "a, b" {
@@ -105,7 +107,8 @@ func TestRemoved(t *testing.T) {
 	log := make(said, 100)
 	o := log.options()
 	b := opened(t, url+weak+"&lease=1s", as("b", o)).(*postgres.Store)
-	l, err := a.Acquire(t.Context(), store.Run{ID: "run_1", ConnectionID: "c", Status: "active"}, "a", "boot_a", time.Minute)
+	l, err := a.Acquire(t.Context(), store.Run{ID: "run_1", ConnectionID: "c", Status: "active"}, "a",
+		"boot_a", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +128,8 @@ func TestRemoved(t *testing.T) {
 	if err != nil || len(leases) != 1 || leases[0].BootEpoch != "boot_a" {
 		t.Fatalf("%+v %v", leases, err)
 	}
-	end := &store.Commit{Lease: leases[0], End: true, Events: []store.Event{{ID: "evt_end", Type: "run.failed", RunID: l.RunID, Data: json.RawMessage(`{}`)}}}
+	end := &store.Commit{Lease: leases[0], End: true,
+		Events: []store.Event{{ID: "evt_end", Type: "run.failed", RunID: l.RunID, Data: json.RawMessage(`{}`)}}}
 	r, err := b.Submit(t.Context(), end)
 	if err == nil {
 		_, err = r.Result()
@@ -138,10 +142,12 @@ func TestRemoved(t *testing.T) {
 		t.Error("a commit of a host that was removed was acknowledged")
 	}
 	<-a.Removed()
-	if _, err := a.Submit(t.Context(), &store.Commit{Lease: l}); !errors.Is(err, postgres.ErrRemoved) || !errors.Is(a.Err(), postgres.ErrRemoved) {
+	if _, err := a.Submit(t.Context(), &store.Commit{Lease: l}); !errors.Is(err, postgres.ErrRemoved) ||
+		!errors.Is(a.Err(), postgres.ErrRemoved) {
 		t.Errorf("a commit of a host that knows that it was removed: %v", err)
 	}
-	if err := a.Write(t.Context(), store.Write{Kind: store.Webhooks, ID: "x", Data: json.RawMessage(`1`)}); !errors.Is(err, postgres.ErrRemoved) {
+	if err := a.Write(t.Context(), store.Write{Kind: store.Webhooks, ID: "x", Data: json.RawMessage(`1`)}); !errors.Is(err,
+		postgres.ErrRemoved) {
 		t.Errorf("a document of a host that was removed: %v", err)
 	}
 	events, err := b.Events(t.Context(), l.RunID, 0, 10)
@@ -317,7 +323,9 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left string
-	if err := c.QueryRow(t.Context(), "select string_agg(origin, ' ' order by origin) from sluice_store.pace").Scan(&left); err != nil || left != "new one" {
+	if err := c.QueryRow(t.Context(),
+		"select string_agg(origin, ' ' order by origin) from sluice_store.pace").Scan(&left); err != nil ||
+		left != "new one" {
 		t.Errorf("origins %s are left, %v", left, err)
 	}
 }

@@ -16,7 +16,8 @@ const newest = 6
 
 // migrate upgrades the schema, one transaction per step, while hosts of the version before keep running.
 func (s *Store) migrate(ctx context.Context, c *pgx.Conn) error {
-	if _, err := c.Exec(ctx, "select pg_advisory_lock($1)", int64(s.lock("schema", ""))); err != nil { // lock_timeout applies
+	// lock_timeout applies
+	if _, err := c.Exec(ctx, "select pg_advisory_lock($1)", int64(s.lock("schema", ""))); err != nil {
 		return err
 	}
 	defer func() { _, _ = c.Exec(ctx, "select pg_advisory_unlock($1)", int64(s.lock("schema", ""))) }()
@@ -25,7 +26,9 @@ func (s *Store) migrate(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	if version > newest+1 {
-		return fmt.Errorf("its tables are of version %d, which a newer Sluice made; this one knows version %d: upgrade Sluice", version, newest)
+		return fmt.Errorf(
+			"its tables are of version %d, which a newer Sluice made; this one knows version %d: upgrade Sluice", version,
+			newest)
 	}
 	for ; version < newest; version++ {
 		if err := step(ctx, c, version+1); err != nil {
@@ -122,7 +125,8 @@ func step(ctx context.Context, c *pgx.Conn, version int) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.PgConn().Exec(ctx, fmt.Sprintf("begin; %s; insert into sluice_schema (version) values (%d); commit", sql, version)).ReadAll()
+	_, err = c.PgConn().Exec(ctx,
+		fmt.Sprintf("begin; %s; insert into sluice_schema (version) values (%d); commit", sql, version)).ReadAll()
 	if err != nil && !c.IsClosed() {
 		_, _ = c.PgConn().Exec(ctx, "rollback").ReadAll()
 	}

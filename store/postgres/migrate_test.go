@@ -23,7 +23,8 @@ func TestMigrationUnderLoad(t *testing.T) {
 	run(t, long, "begin; select * from sluice_store.heap")
 	refused(t, url+weak+"&lock_timeout=100ms", "bring tables to version 3", "locked")
 	var version string
-	if err := admin.QueryRow(t.Context(), "select max(version)::text from sluice_schema").Scan(&version); err != nil || version != "2" {
+	if err := admin.QueryRow(t.Context(), "select max(version)::text from sluice_schema").Scan(&version); err != nil ||
+		version != "2" {
 		t.Fatalf("version %s, %v", version, err)
 	}
 	run(t, admin, "insert into heap (connection) values ('b')") // nobody waits behind it any more
@@ -36,7 +37,8 @@ func TestMigrationUnderLoad(t *testing.T) {
 		c := connect(t, url)
 		load.Go(func() {
 			for n := 0; ; n++ {
-				if _, err := c.Exec(t.Context(), "update sluice_store.heap set erased = erased where connection = 'a'"); err != nil {
+				if _, err := c.Exec(t.Context(),
+					"update sluice_store.heap set erased = erased where connection = 'a'"); err != nil {
 					t.Errorf("a transaction beside the migration: %v", err)
 					return
 				}
@@ -63,7 +65,8 @@ func TestMigrationUnderLoad(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.QueryRow(t.Context(), "select max(version)::text from sluice_schema").Scan(&version); err != nil || strings.Compare(version, "2") <= 0 {
+	if err := admin.QueryRow(t.Context(), "select max(version)::text from sluice_schema").Scan(&version); err != nil ||
+		strings.Compare(version, "2") <= 0 {
 		t.Fatalf("version %s, %v", version, err)
 	}
 }

@@ -32,7 +32,8 @@ type conn struct {
 const manyIngests = 200
 
 func newPool(config *pgx.ConnConfig, size int) *pool {
-	return &pool{config: config, slots: make(chan struct{}, size), idle: make(chan *conn, size), lent: make(map[*conn]bool)}
+	return &pool{config: config, slots: make(chan struct{}, size), idle: make(chan *conn, size),
+		lent: make(map[*conn]bool)}
 }
 
 // get waits until a connection may be lent and makes one if none is idle.

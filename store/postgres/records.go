@@ -43,7 +43,8 @@ func (s *records) Streams(ctx context.Context, connection store.ConnectionID) (a
 }
 
 // Record implements store.Store.
-func (s *records) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, key string) (r store.Record, err error) {
+func (s *records) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream,
+	key string) (r store.Record, err error) {
 	err = s.snapshot(ctx, func(ctx context.Context, c *conn) error {
 		at, err := find(ctx, c.Conn, connection, stream)
 		if err == nil && at.last > 0 {
@@ -62,7 +63,8 @@ func (s *records) Record(ctx context.Context, connection store.ConnectionID, str
 type location struct{ heap, stream, last int64 }
 
 // find locates a stream. It returns the zero location if there is none.
-func find(ctx context.Context, c *pgx.Conn, connection store.ConnectionID, stream store.Stream) (at location, err error) {
+func find(ctx context.Context, c *pgx.Conn, connection store.ConnectionID,
+	stream store.Stream) (at location, err error) {
 	err = c.QueryRow(ctx, `select stream.heap, stream.number, last from stream join heap on heap.number = heap
 		where connection = $1 and not erased and name = $2`, string(connection), string(stream)).Scan(&at.heap, &at.stream, &at.last)
 	return at, absent(err)
@@ -114,7 +116,8 @@ func recordPage(ctx context.Context, c *pgx.Conn, q store.RecordQuery) (page sto
 	if q.Order != store.ByKey && q.Order != store.ByEmitted && q.After > version {
 		return store.RecordPage{Version: version}, store.ErrCursorExpired
 	}
-	p := pager{q: q, limit: bounded(q.Limit), page: store.RecordPage{After: q.After, AfterKey: q.AfterKey, Version: version}}
+	p := pager{q: q, limit: bounded(q.Limit),
+		page: store.RecordPage{After: q.After, AfterKey: q.AfterKey, Version: version}}
 	for !p.page.More {
 		n := p.limit + 1
 		if q.Match != nil {
@@ -129,7 +132,8 @@ func recordPage(ctx context.Context, c *pgx.Conn, q store.RecordQuery) (page sto
 }
 
 // orders maps an order to the columns by which records are sorted.
-var orders = map[store.Order]string{"": "version", store.ByVersion: "version", store.ByKey: "key", store.ByEmitted: "emitted, key"}
+var orders = map[store.Order]string{"": "version", store.ByVersion: "version", store.ByKey: "key",
+	store.ByEmitted: "emitted, key"}
 
 // pageSQL reads a slice of a table that ends early if it has too much data. The last column is the number of rows
 // without that limit, by which fetch recognizes the end of the stream.

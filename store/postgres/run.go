@@ -17,7 +17,8 @@ func (s *timelines) Run(ctx context.Context, id store.RunID) (store.Run, error) 
 }
 
 // Runs implements store.Store. A limit of 0 means 100; the maximum is 1000.
-func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
+func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID,
+	limit int) ([]store.Run, error) {
 	sql, args := "select body from run where true", []any{bounded(limit)}
 	if connection != "" {
 		args = append(args, string(connection))
@@ -72,7 +73,8 @@ func (s *timelines) EventsBefore(ctx context.Context, id store.RunID, before uin
 }
 
 // events reads the events of a run that which selects. It returns none if the timeline was pruned.
-func (s *timelines) events(ctx context.Context, id store.RunID, which func(place) (from uint64, limit int)) (all []store.Event, err error) {
+func (s *timelines) events(ctx context.Context, id store.RunID,
+	which func(place) (from uint64, limit int)) (all []store.Event, err error) {
 	err = s.snapshot(ctx, func(ctx context.Context, c *conn) error {
 		all = nil
 		p, err := placeOf(ctx, c, id)
@@ -116,7 +118,8 @@ func (t *tx) makeTimeline(ctx context.Context, s *db, week int64) error {
 		s.weeks.Store(week, true) // the table was already durable
 		return nil
 	}
-	_, err = t.exec(ctx, fmt.Sprintf("create table timeline_%d (run bigint, seq bigint, body bytea not null, primary key (run, seq))", week))
+	_, err = t.exec(ctx, fmt.Sprintf(
+		"create table timeline_%d (run bigint, seq bigint, body bytea not null, primary key (run, seq))", week))
 	if err == nil {
 		_, err = t.exec(ctx, "insert into timeline (week) values ($1)", week)
 	}
@@ -138,7 +141,8 @@ func (s *timelines) Prune(ctx context.Context, id store.RunID) error {
 		case p.pruned:
 			return nil
 		}
-		r, err := oneBody[store.Run](t.QueryRow(ctx, "select body from run where id = $1 for update", string(id)), "run", string(id))
+		r, err := oneBody[store.Run](t.QueryRow(ctx, "select body from run where id = $1 for update", string(id)), "run",
+			string(id))
 		if err != nil {
 			return err
 		}
@@ -176,7 +180,8 @@ func (s *timelines) dropTimeline(ctx context.Context, p place) error {
 	})
 	for n := int64(pruneAtOnce); err == nil && !gone && n == pruneAtOnce; {
 		err = s.write(ctx, nil, func(ctx context.Context, t *tx) (err error) {
-			n, err = t.exec(ctx, fmt.Sprintf(`delete from timeline_%[1]d where run = $1 and seq >= (select coalesce(max(seq), 0) - %[2]d + 1 from timeline_%[1]d where run = $1)`,
+			n, err = t.exec(ctx, fmt.Sprintf(
+				`delete from timeline_%[1]d where run = $1 and seq >= (select coalesce(max(seq), 0) - %[2]d + 1 from timeline_%[1]d where run = $1)`,
 				p.week, pruneAtOnce), p.number)
 			return err
 		})

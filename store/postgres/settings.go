@@ -33,7 +33,8 @@ func look(ctx context.Context, c *pgx.Conn) (v server, err error) {
 		coalesce((select extract(epoch from max(now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null and datname = current_database()), 0),
 		(select count(*) from pg_stat_replication), (select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')),
 		case when pg_is_in_recovery() then 0 else coalesce((select max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn)) from pg_stat_replication), 0)::bigint end`).
-		Scan(&v.version, &v.standby, &v.checksums, &v.synchronous, &v.fsync, &v.pages, &v.commits, &v.pid, &v.oldXmin, &v.standbys, &v.waitedFor, &v.behind)
+		Scan(&v.version, &v.standby, &v.checksums, &v.synchronous, &v.fsync, &v.pages, &v.commits, &v.pid, &v.oldXmin,
+			&v.standbys, &v.waitedFor, &v.behind)
 	return v, err
 }
 
@@ -69,9 +70,11 @@ func (v server) unfit(pid uint32, weak bool) error {
 	case v.standby:
 		return fmt.Errorf("the server is a standby, which takes no changes; name the primary")
 	case v.pid != pid:
-		return fmt.Errorf("a pooler stands between Sluice and the server; name the server itself: Sluice has a pool of its own, and locks that need connections to last")
+		return fmt.Errorf(
+			"a pooler stands between Sluice and the server; name the server itself: Sluice has a pool of its own, and locks that need connections to last")
 	case len(losses) > 0 && !weak:
-		return fmt.Errorf("the server may lose what it has acknowledged: %s; turn that on, or add durability=weak to the URL of a store that may be lost", strings.Join(losses, ", "))
+		return fmt.Errorf(
+			"the server may lose what it has acknowledged: %s; turn that on, or add durability=weak to the URL of a store that may be lost", strings.Join(losses, ", "))
 	}
 	return nil
 }
@@ -85,27 +88,36 @@ const tooOld = 3600
 // Weaknesses returns the risks of keeping data on this server; see store.Weaknesses.
 func (s *Store) Weaknesses(ctx context.Context) (all []store.Weakness, err error) {
 	var v server
-	if err := s.read(ctx, func(ctx context.Context, c *conn) (err error) { v, err = look(ctx, c.Conn); return err }); err != nil {
+	if err := s.read(ctx, func(ctx context.Context,
+		c *conn) (err error) {
+		v, err = look(ctx, c.Conn)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	for _, name := range v.losses() {
-		all = append(all, store.Weakness{Detail: "the database may lose what it has acknowledged: " + name, Remedy: "turn it on in the configuration of the server"})
+		all = append(all, store.Weakness{Detail: "the database may lose what it has acknowledged: " + name,
+			Remedy: "turn it on in the configuration of the server"})
 	}
 	if !v.checksums {
-		all = append(all, store.Weakness{Detail: "the database has no data checksums, so damage on its disk shows late", Remedy: "stop the server and run pg_checksums --enable"})
+		all = append(all, store.Weakness{Detail: "the database has no data checksums, so damage on its disk shows late",
+			Remedy: "stop the server and run pg_checksums --enable"})
 	}
 	if v.standbys > 0 && !v.synchronous {
-		all = append(all, store.Weakness{Detail: fmt.Sprintf("nobody waits for the database's standbys (%d): a switch to one loses the commits it has not got, and the runs that made them fail with engine_rolled_back", v.standbys),
+		all = append(all, store.Weakness{Detail: fmt.Sprintf(
+			"nobody waits for the database's standbys (%d): a switch to one loses the commits it has not got, and the runs that made them fail with engine_rolled_back", v.standbys),
 			Remedy: "name standbys in synchronous_standby_names, or live with it: the next runs fetch what is missing"})
 	}
 	if v.synchronous && v.waitedFor == 0 && v.standbys > 0 {
 		all = append(all, store.Weakness{Detail: "none of the standbys that commits wait for is there, or the user may not see it", Remedy: "look at pg_stat_replication"})
 	}
 	if v.behind > farBehind {
-		all = append(all, store.Weakness{Detail: fmt.Sprintf("a standby of the database is %d MiB behind", v.behind>>20), Remedy: "look at pg_stat_replication and at the standby"})
+		all = append(all, store.Weakness{Detail: fmt.Sprintf("a standby of the database is %d MiB behind", v.behind>>20),
+			Remedy: "look at pg_stat_replication and at the standby"})
 	}
 	if v.oldXmin > tooOld {
-		all = append(all, store.Weakness{Detail: fmt.Sprintf("a transaction is open in the database for %d minutes, so it cannot clean up", v.oldXmin/60),
+		all = append(all, store.Weakness{Detail: fmt.Sprintf(
+			"a transaction is open in the database for %d minutes, so it cannot clean up", v.oldXmin/60),
 			Remedy: "find it in pg_stat_activity and end it"})
 	}
 	select {

@@ -45,7 +45,8 @@ func TestRefused(t *testing.T) {
 	run(t, admin, "create schema strange; create table strange.t (x int)")
 	refused(t, url+weak+"&schema=strange", "has tables that are not of a store")
 	run(t, admin, "create role nobody_much login password 'secret-word'")
-	refused(t, strings.Replace(pg.URL("nobody_much", "secret-word", "X"), "/X", "/"+admin.Config().Database, 1)+weak, "lacks a right",
+	refused(t, strings.Replace(pg.URL("nobody_much", "secret-word", "X"), "/X", "/"+admin.Config().Database, 1)+
+		weak, "lacks a right",
 		`CREATE SCHEMA "sluice_store" AUTHORIZATION "nobody_much"`)
 
 	if err := open(t, url+weak).Close(); err != nil {

@@ -74,14 +74,16 @@ func (f *staged) flush() error {
 	s := f.s
 	if f.content == 0 {
 		err := s.lay(f.ctx, func(b *pgx.Batch) {
-			b.Queue("insert into content (epoch) values ($1) returning number", s.opts.Self.Epoch).QueryRow(func(r pgx.Row) error { return r.Scan(&f.content) })
+			b.Queue("insert into content (epoch) values ($1) returning number",
+				s.opts.Self.Epoch).QueryRow(func(r pgx.Row) error { return r.Scan(&f.content) })
 		})
 		if err != nil {
 			return err
 		}
 	}
 	err := s.lay(f.ctx, func(b *pgx.Batch) {
-		b.Queue("insert into piece (content, n, sum, data) values ($1, $2, $3, $4)", f.content, f.pieces, int64(crc32.Checksum(f.buf, castagnoli)), f.buf)
+		b.Queue("insert into piece (content, n, sum, data) values ($1, $2, $3, $4)", f.content, f.pieces,
+			int64(crc32.Checksum(f.buf, castagnoli)), f.buf)
 	})
 	f.pieces, f.buf = f.pieces+1, f.buf[:0]
 	return err

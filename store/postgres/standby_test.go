@@ -64,7 +64,8 @@ func TestStandby(t *testing.T) {
 	}
 	told := false
 	for _, w := range weaknesses {
-		told = told || strings.Contains(w.Detail, "nobody waits for the database's standbys (1)") && strings.Contains(w.Remedy, "synchronous_standby_names")
+		told = told || strings.Contains(w.Detail, "nobody waits for the database's standbys (1)") &&
+			strings.Contains(w.Remedy, "synchronous_standby_names")
 	}
 	if !told {
 		t.Errorf("the asynchronous standby is not told of: %+v", weaknesses)
@@ -82,17 +83,20 @@ func TestStandby(t *testing.T) {
 	standby.Exec(t, "postgres", "select pg_promote()")
 	p.Redirect(standby)
 	var sink *store.SinkError
-	if _, err := flush(t, s, l, 2).Result(); !errors.As(err, &sink) || sink.Code != "engine_rolled_back" || !errors.Is(err, postgres.ErrRolledBack) {
+	if _, err := flush(t, s, l, 2).Result(); !errors.As(err, &sink) || sink.Code != "engine_rolled_back" ||
+		!errors.Is(err, postgres.ErrRolledBack) {
 		t.Fatalf("a commit behind one that is lost: %v", err)
 	}
-	r, err := s.Submit(t.Context(), &store.Commit{Lease: l, Run: &store.Run{ID: l.RunID, ConnectionID: "a", Status: "failed"}, End: true})
+	r, err := s.Submit(t.Context(),
+		&store.Commit{Lease: l, Run: &store.Run{ID: l.RunID, ConnectionID: "a", Status: "failed"}, End: true})
 	if err == nil {
 		_, err = r.Result()
 	}
 	if err != nil {
 		t.Fatalf("the run fails: %v", err)
 	}
-	next, err := s.Acquire(t.Context(), store.Run{ID: "run_b", ConnectionID: "a", Status: "active"}, "host", "boot", time.Minute)
+	next, err := s.Acquire(t.Context(), store.Run{ID: "run_b", ConnectionID: "a", Status: "active"}, "host",
+		"boot", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +110,7 @@ func TestStandby(t *testing.T) {
 // caughtUp waits until the standby has what there is.
 func caughtUp(t *testing.T, primary *server.Server) {
 	t.Helper()
-	for primary.Exec(t, "postgres", "select count(*) from pg_stat_replication where replay_lsn >= pg_current_wal_lsn()") != "1" {
+	for primary.Exec(t, "postgres",
+		"select count(*) from pg_stat_replication where replay_lsn >= pg_current_wal_lsn()") != "1" {
 	}
 }

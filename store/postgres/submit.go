@@ -164,7 +164,8 @@ func (q *submitted) next(l *lane) []*item {
 		it := l.queue[n]
 		bytes += it.bytes
 		first := l.queue[0].commit.Lease
-		if n > 0 && (bytes > groupBytes || l.queue[n-1].commit.End || it.commit.Lease.Fence != first.Fence || it.commit.Lease.ConnectionID != first.ConnectionID) {
+		if n > 0 && (bytes > groupBytes || l.queue[n-1].commit.End || it.commit.Lease.Fence != first.Fence ||
+			it.commit.Lease.ConnectionID != first.ConnectionID) {
 			break
 		}
 	}

@@ -42,7 +42,8 @@ func (l lock) shared(b *pgx.Batch) { b.Queue("select pg_advisory_xact_lock_share
 
 // ErrRemoved is returned by all writes of a host that was removed because its lease had expired, or because the host
 // was started again.
-var ErrRemoved = errors.New("this host was not heard of for the time of its lease, or was started a second time; others have ended its runs, and it writes nothing any more: start it again")
+var ErrRemoved = errors.New(
+	"this host was not heard of for the time of its lease, or was started a second time; others have ended its runs, and it writes nothing any more: start it again")
 
 // write runs fn in a transaction that begins with what lead queues, and repeats that while the server is unavailable.
 // When it returns, the transaction is durable or never will be.
@@ -175,7 +176,8 @@ func (s *db) resolve(ctx context.Context, t *tx) error {
 		case status != nil && *status == "in progress":
 			return pending
 		}
-		return c.QueryRow(ctx, "select exists (select from attempt where connection = $1 and n = $2)", t.name, t.begun).Scan(&durable)
+		return c.QueryRow(ctx, "select exists (select from attempt where connection = $1 and n = $2)", t.name,
+			t.begun).Scan(&durable)
 	})
 	if err == nil && !durable {
 		err = errUndone

@@ -61,8 +61,8 @@ const (
 // passed lists the parameters of a URL that are passed on to the driver. Parameters that make it read further settings
 // from elsewhere, such as service, are not among them.
 var passed = []string{
-	"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation",
-	"channel_binding", "require_auth", "connect_timeout", "passfile",
+	"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword",
+	"sslsni", "sslnegotiation", "channel_binding", "require_auth", "connect_timeout", "passfile",
 }
 
 const own = "schema, pool, lease, statement_timeout, lock_timeout, outage_wait, durability, data"
@@ -79,7 +79,8 @@ type address struct {
 func parse(text string, o Options) (*address, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" || u.Opaque != "" || u.Fragment != "" || strings.ContainsRune(text, 0) {
-		return nil, errors.New("want postgres://USER@HOST:PORT/DATABASE; characters such as / @ # ? % in a password are written as %2F %40 %23 %3F %25")
+		return nil, errors.New(
+			"want postgres://USER@HOST:PORT/DATABASE; characters such as / @ # ? % in a password are written as %2F %40 %23 %3F %25")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -97,7 +98,8 @@ func parse(text string, o Options) (*address, error) {
 		}
 	}
 	a := &address{opts: o.withDefaults(), shown: shown(u, query), data: query.Get("data")}
-	if a.opts.Schema == "information_schema" || len(a.opts.Schema) > 63 || strings.HasPrefix(a.opts.Schema, "pg_") || strings.ContainsAny(a.opts.Schema, "\x00\"\\,") {
+	if a.opts.Schema == "information_schema" || len(a.opts.Schema) > 63 || strings.HasPrefix(a.opts.Schema, "pg_") ||
+		strings.ContainsAny(a.opts.Schema, "\x00\"\\,") {
 		return nil, errors.New("schema wants a name of at most 63 bytes without quotes that does not begin with pg_")
 	}
 	a.config, err = configure(*u, server, a.opts)
@@ -146,7 +148,8 @@ func (o *Options) set(name, value string) (err error) {
 	case "fail_state":
 		o.FailState = store.Stream(value)
 	default:
-		return fmt.Errorf("%q is no parameter of a store; there are %s, %s", abi.Clean(abi.Cut(name, 40)), own, strings.Join(passed, ", "))
+		return fmt.Errorf("%q is no parameter of a store; there are %s, %s", abi.Clean(abi.Cut(name, 40)), own,
+			strings.Join(passed, ", "))
 	}
 	if err != nil {
 		return fmt.Errorf("parameter %s: %w", name, err)
@@ -169,7 +172,8 @@ func (o Options) withDefaults() Options {
 	if o.Schema == "" {
 		o.Schema = defaultSchema
 	}
-	o.Pool, o.Lease, o.Generation = cmp.Or(o.Pool, defaultPool), cmp.Or(o.Lease, defaultLease), cmp.Or(o.Generation, generation)
+	o.Pool, o.Lease, o.Generation = cmp.Or(o.Pool, defaultPool), cmp.Or(o.Lease, defaultLease),
+		cmp.Or(o.Generation, generation)
 	o.Self.ID, o.Self.Epoch = cmp.Or(o.Self.ID, "host_"+rand.Text()), cmp.Or(o.Self.Epoch, "boot_"+rand.Text())
 	if o.Self.Name == "" {
 		o.Self.Name, _ = os.Hostname()
@@ -197,24 +201,26 @@ func configure(u url.URL, server url.Values, o Options) (*pgx.ConnConfig, error)
 	}
 	if !local(hosts) {
 		if mode := server.Get("sslmode"); mode != "" && mode != "verify-full" {
-			return nil, fmt.Errorf("a server that is not on this machine wants sslmode=verify-full; sslrootcert names the authority that signed its certificate")
+			return nil, fmt.Errorf(
+				"a server that is not on this machine wants sslmode=verify-full; sslrootcert names the authority that signed its certificate")
 		}
 		server.Set("sslmode", "verify-full")
 	}
 	u.RawQuery = server.Encode()
 	c, err := pgx.ParseConfig(u.String())
 	if err != nil { // its text may quote the URL
-		return nil, errors.New("a parameter of the URL has a value that it does not take; look at port, sslmode, and the files of sslrootcert, sslcert and sslkey")
+		return nil, errors.New(
+			"a parameter of the URL has a value that it does not take; look at port, sslmode, and the files of sslrootcert, sslcert and sslkey")
 	}
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > time.Minute {
 		c.ConnectTimeout = 10 * time.Second
 	}
 	milliseconds := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	c.RuntimeParams = map[string]string{ // replaces settings from the environment
-		"application_name": application(o.Self.Epoch), "client_encoding": "UTF8", "search_path": `"` + o.Schema + `"`, "TimeZone": "UTC",
-		"statement_timeout": milliseconds(o.StatementTimeout), "lock_timeout": milliseconds(o.LockTimeout),
-		"idle_in_transaction_session_timeout": "60000",
-		"tcp_keepalives_idle":                 "20", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "4",
+		"application_name": application(o.Self.Epoch), "client_encoding": "UTF8",
+		"search_path": `"` + o.Schema + `"`, "TimeZone": "UTC", "statement_timeout": milliseconds(o.StatementTimeout),
+		"lock_timeout": milliseconds(o.LockTimeout), "idle_in_transaction_session_timeout": "60000",
+		"tcp_keepalives_idle": "20", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "4",
 	}
 	c.StatementCacheCapacity = 128
 	return c, nil

@@ -15,7 +15,8 @@ func recount(ctx context.Context, c *conn) error {
 	if _, err := c.Exec(ctx, "set local statement_timeout = 0"); err != nil {
 		return err
 	}
-	rows, err := c.Query(ctx, "select heap, s.number, name, live, dead, last, sum::text from stream s join heap h on h.number = heap where not erased order by heap, name")
+	rows, err := c.Query(ctx,
+		"select heap, s.number, name, live, dead, last, sum::text from stream s join heap h on h.number = heap where not erased order by heap, name")
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,8 @@ type counters struct {
 
 // verify recounts one stream from its records.
 func (n *counters) verify(ctx context.Context, c *pgx.Conn) error {
-	rows, err := c.Query(ctx, fmt.Sprintf("select version, flags, sum, key, data from records_%d where stream = $1", n.heap), n.number)
+	rows, err := c.Query(ctx,
+		fmt.Sprintf("select version, flags, sum, key, data from records_%d where stream = $1", n.heap), n.number)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,8 @@ func (s *Store) View(ctx context.Context) (store.View, error) {
 		_, err = c.Exec(ctx, "begin isolation level repeatable read read only")
 	}
 	if err == nil {
-		_, err = c.Exec(ctx, "select pg_advisory_xact_lock_shared($1)", int64(s.lock("views", ""))) // the first statement takes the snapshot
+		// the first statement takes the snapshot
+		_, err = c.Exec(ctx, "select pg_advisory_xact_lock_shared($1)", int64(s.lock("views", "")))
 	}
 	if err != nil {
 		v.Close()

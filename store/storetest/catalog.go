@@ -17,7 +17,8 @@ func exerciseConnectors(t *testing.T, d Driver) {
 	t.Run("replace by id and origin, listed by id, installed first", func(t *testing.T) {
 		b := open(t, d)
 		put := func(id store.ConnectorID, bundled bool, version string) store.Connector {
-			c := store.Connector{ID: id, Name: "c", Version: version, Bundled: bundled, InstalledAt: epoch, Manifest: json.RawMessage(`{"a":[1]}`)}
+			c := store.Connector{ID: id, Name: "c", Version: version, Bundled: bundled, InstalledAt: epoch,
+				Manifest: json.RawMessage(`{"a":[1]}`)}
 			b.must(b.s.PutConnector(t.Context(), c))
 			return c
 		}
@@ -88,9 +89,11 @@ func exerciseConnections(t *testing.T, d Driver) {
 	at := epoch
 	full := store.Connection{
 		ID: "a-1", ConnectorID: "c", DisplayName: "A", Enabled: true, Settings: json.RawMessage(`{"x":1}`),
-		Grant:    &store.Grant{ID: "g", AccessMode: "single_use", Scope: json.RawMessage(`{"streams":[]}`), ExpiresAt: &at, Status: "active"},
-		Approved: store.Approved{Hosts: []string{"h"}, Mounts: []store.Mount{{Name: "m", Path: "/p", Writable: true, Device: 1, Inode: 2}}, Browser: true},
-		Digest:   "sha256:00", Manifest: json.RawMessage(`{}`), CreatedAt: epoch, UpdatedAt: epoch.Add(time.Second),
+		Grant: &store.Grant{ID: "g", AccessMode: "single_use", Scope: json.RawMessage(`{"streams":[]}`),
+			ExpiresAt: &at, Status: "active"},
+		Approved: store.Approved{Hosts: []string{"h"},
+			Mounts: []store.Mount{{Name: "m", Path: "/p", Writable: true, Device: 1, Inode: 2}}, Browser: true},
+		Digest: "sha256:00", Manifest: json.RawMessage(`{}`), CreatedAt: epoch, UpdatedAt: epoch.Add(time.Second),
 	}
 	b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "b"}))
 	b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a-1"}))
@@ -124,7 +127,8 @@ func exerciseConnections(t *testing.T, d Driver) {
 	}); !errors.Is(err, no) {
 		t.Errorf("a change that is refused: %v", err)
 	}
-	if _, err := b.s.ChangeConnection(t.Context(), "none", func(*store.Connection) error { return nil }); !errors.Is(err, store.ErrNotFound) {
+	if _, err := b.s.ChangeConnection(t.Context(), "none", func(*store.Connection) error { return nil }); !errors.Is(err,
+		store.ErrNotFound) {
 		t.Errorf("absent connection changed: %v", err)
 	}
 	b.reopen()

@@ -92,7 +92,8 @@ func exerciseDocuments(t *testing.T, d Driver) {
 		for i := range 5 {
 			b.must(b.s.Write(t.Context(), write(fmt.Sprintf("p/%d", i), `1`, nil)))
 		}
-		b.must(b.s.Write(t.Context(), write("q", `1`, nil), store.Write{Kind: store.Keys, ID: "p/2", Data: json.RawMessage(`1`)}))
+		b.must(b.s.Write(t.Context(), write("q", `1`, nil),
+			store.Write{Kind: store.Keys, ID: "p/2", Data: json.RawMessage(`1`)}))
 		list := func(q store.DocumentQuery) (ids []string) {
 			q.Kind = store.Webhooks
 			got, err := b.s.Documents(t.Context(), q)
@@ -106,7 +107,8 @@ func exerciseDocuments(t *testing.T, d Driver) {
 		equal(t, "prefix", list(store.DocumentQuery{Prefix: "p/", Limit: 2}), []string{"p/0", "p/1"})
 		equal(t, "after", list(store.DocumentQuery{Prefix: "p/", After: "p/1", Limit: 2}), []string{"p/2", "p/3"})
 		equal(t, "descending", list(store.DocumentQuery{Prefix: "p/", Descending: true, Limit: 2}), []string{"p/4", "p/3"})
-		equal(t, "before", list(store.DocumentQuery{Prefix: "p/", Descending: true, After: "p/3"}), []string{"p/2", "p/1", "p/0"})
+		equal(t, "before", list(store.DocumentQuery{Prefix: "p/", Descending: true, After: "p/3"}),
+			[]string{"p/2", "p/1", "p/0"})
 	})
 	t.Run("what has expired is absent, and swept", func(t *testing.T) {
 		b := open(t, d)
@@ -127,7 +129,8 @@ func exerciseDocuments(t *testing.T, d Driver) {
 		late := kept
 		late.ExpiresAt = time.Now().Add(-time.Second)
 		b.must(b.s.Write(t.Context(), late))
-		b.must(b.s.Write(t.Context(), kept, store.Write{Kind: store.Keys, ID: "b", Data: over.Data, ExpiresAt: over.ExpiresAt}))
+		b.must(b.s.Write(t.Context(), kept,
+			store.Write{Kind: store.Keys, ID: "b", Data: over.Data, ExpiresAt: over.ExpiresAt}))
 		b.must(b.s.Sweep(t.Context()))
 		_, err = b.s.Document(t.Context(), store.Webhooks, "b")
 		b.must(err)
@@ -150,7 +153,8 @@ func exerciseDocuments(t *testing.T, d Driver) {
 		equal(t, "leases", len(leases), 1)
 		var active *store.ActiveError
 		other := write("other", `1`, nil)
-		if _, err := b.s.Acquire(t.Context(), b.newRun("a"), "host-1", "boot-1", time.Minute, other); !errors.As(err, &active) {
+		if _, err := b.s.Acquire(t.Context(), b.newRun("a"), "host-1", "boot-1", time.Minute,
+			other); !errors.As(err, &active) {
 			t.Fatalf("start of an active connection: %v", err)
 		}
 		if _, err := b.s.Document(t.Context(), store.Webhooks, "other"); !errors.Is(err, store.ErrNotFound) {

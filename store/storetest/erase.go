@@ -22,7 +22,8 @@ func (b *bench) owned(c store.ConnectionID) store.Lease {
 	b.ingest(l, batch("s", up("k1", `"again"`), del("k2")))
 	b.put(&store.Commit{
 		Lease: l, Grant: "g", Advance: []store.State{state(l, "s", `1`)},
-		Gaps: []store.DetailGap{{ID: "gap_1", Stream: "s", Ref: "k1", Status: "pending", CreatedAt: epoch, UpdatedAt: epoch, RunID: l.RunID}},
+		Gaps: []store.DetailGap{{ID: "gap_1", Stream: "s", Ref: "k1", Status: "pending", CreatedAt: epoch,
+			UpdatedAt: epoch, RunID: l.RunID}},
 	})
 	b.end(l)
 	return l
@@ -150,7 +151,8 @@ func exercisePrune(t *testing.T, d Driver) {
 			b.verify()
 			b.reopen()
 		}
-		if _, err := b.commit(&store.Commit{Lease: l, Events: []store.Event{b.event(l, "run.progress")}}); !errors.Is(err, store.ErrRunTerminal) {
+		if _, err := b.commit(&store.Commit{Lease: l, Events: []store.Event{b.event(l, "run.progress")}}); !errors.Is(err,
+			store.ErrRunTerminal) {
 			t.Fatalf("commit to a pruned run: %v", err)
 		}
 	})

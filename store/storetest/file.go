@@ -108,9 +108,11 @@ func exerciseFiles(t *testing.T, d Driver) {
 			y, again := b.stage("a", want)
 			equal(t, "digest", again, f)
 			of := map[string][]store.File{"k": {f}, "j": {f, f}}
-			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x, y}, Batches: []*store.Batch{holding("s", of, up("k", `{"n":1}`), up("j", `{"n":1}`))}})
+			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x, y},
+				Batches: []*store.Batch{holding("s", of, up("k", `{"n":1}`), up("j", `{"n":1}`))}})
 			z, _ := b.stage("a", want)
-			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{z}, Batches: []*store.Batch{holding("t", of, up("k", `{"n":1}`))}})
+			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{z},
+				Batches: []*store.Batch{holding("t", of, up("k", `{"n":1}`))}})
 			equal(t, "usage", b.usage("a"), store.FileUsage{Files: 1, Bytes: uint64(len(want))})
 			b.ingest(l, holding("s", nil, up("k", `{"n":2}`)), holding("t", nil, del("k")))
 			equal(t, "kept", b.fileText("a", f) == string(want), true)
@@ -130,7 +132,8 @@ func exerciseFiles(t *testing.T, d Driver) {
 			l := b.run("a")
 			x, f := b.stage("a", want)
 			of := map[string][]store.File{"k": {f}}
-			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x}, Batches: []*store.Batch{holding("s", of, up("k", `{"n":1}`))}})
+			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x},
+				Batches: []*store.Batch{holding("s", of, up("k", `{"n":1}`))}})
 			b.ingest(l, holding("s", nil, del("k")))
 			b.ingest(l, holding("t", of, up("k", `{"n":2}`)))
 			b.ingest(l, holding("t", nil, up("k", `{"n":3}`)))
@@ -154,12 +157,16 @@ func exerciseFiles(t *testing.T, d Driver) {
 		b := open(t, d)
 		l := b.run("a")
 		x, f := b.stage("a", large)
-		b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x}, Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f}}, up("k", `{"n":1}`))}})
-		b.ingest(l, holding("s", map[string][]store.File{"k": {f}, "j": {f}}, up("k", `{"n":2}`), up("j", `{"n":1}`), del("k")))
+		b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x},
+			Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f}}, up("k", `{"n":1}`))}})
+		b.ingest(l, holding("s", map[string][]store.File{"k": {f}, "j": {f}}, up("k", `{"n":2}`),
+			up("j", `{"n":1}`), del("k")))
 		equal(t, "kept", b.fileText("a", f) == string(large), true)
 		b.verify()
 		other := b.run("b")
-		r, err := b.s.Submit(t.Context(), &store.Commit{Lease: other, Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f}}, up("k", `{"n":1}`))}})
+		r, err := b.s.Submit(t.Context(),
+			&store.Commit{Lease: other,
+				Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f}}, up("k", `{"n":1}`))}})
 		b.must(err)
 		var sink *store.SinkError
 		if _, err := r.Result(); !errors.As(err, &sink) || sink.Code != "unknown_file" {
@@ -175,7 +182,9 @@ func exerciseFiles(t *testing.T, d Driver) {
 		y, _ := b.stage("a", large)
 		bad := l
 		bad.Fence += 7
-		if _, err := b.commit(&store.Commit{Lease: bad, Files: []store.StagedFile{y}, Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f}}, up("k", `{"n":1}`))}}); !errors.Is(err, store.ErrFenced) {
+		if _, err := b.commit(&store.Commit{Lease: bad, Files: []store.StagedFile{y},
+			Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f}}, up("k", `{"n":1}`))}}); !errors.Is(err,
+			store.ErrFenced) {
 			t.Fatalf("fenced: %v", err)
 		}
 		equal(t, "content", b.fileText("a", f), "")
@@ -211,7 +220,8 @@ func exerciseFiles(t *testing.T, d Driver) {
 		p, err = b.files().HeldFiles(t.Context(), store.FileQuery{Connection: "b"})
 		b.must(err)
 		equal(t, "of another connection", len(p.Files), 0)
-		if _, err := b.files().HeldFiles(t.Context(), store.FileQuery{Connection: "b", After: q.After}); !errors.Is(err, store.ErrCursorExpired) {
+		if _, err := b.files().HeldFiles(t.Context(), store.FileQuery{Connection: "b", After: q.After}); !errors.Is(err,
+			store.ErrCursorExpired) {
 			t.Fatalf("a cursor of another connection: %v", err)
 		}
 	})
@@ -219,7 +229,8 @@ func exerciseFiles(t *testing.T, d Driver) {
 		b := open(t, d)
 		l := b.run("a")
 		x, f := b.stage("a", large)
-		b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x}, Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f}}, up("k", `{}`))}})
+		b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x},
+			Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f}}, up("k", `{}`))}})
 		r, err := b.files().OpenFile(t.Context(), "a", f.Digest)
 		b.must(err)
 		defer r.Close()
@@ -246,7 +257,8 @@ func exerciseFiles(t *testing.T, d Driver) {
 			l := b.run(c)
 			x, f := b.stage(c, small)
 			y, g := b.stage(c, large)
-			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x, y}, Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f, g}}, up("k", `{}`))}})
+			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x, y},
+				Batches: []*store.Batch{holding("s", map[string][]store.File{"k": {f, g}}, up("k", `{}`))}})
 			b.end(l)
 		}
 		all := store.FileUsage{Files: 2, Bytes: uint64(len(small) + len(large))}

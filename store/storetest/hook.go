@@ -20,7 +20,8 @@ func exerciseHook(t *testing.T, d Driver) {
 			l := b.run("a")
 			var commits []*store.Commit
 			for _, s := range []store.Stream{"s", "u", "v"} {
-				c := &store.Commit{Lease: l, Advance: []store.State{state(l, s, `1`)}, Events: []store.Event{b.event(l, "run.state_advanced")}}
+				c := &store.Commit{Lease: l, Advance: []store.State{state(l, s, `1`)},
+					Events: []store.Event{b.event(l, "run.state_advanced")}}
 				if perStream || len(commits) == 0 {
 					commits = append(commits, c)
 					continue

@@ -16,7 +16,8 @@ func exerciseLeases(t *testing.T, d Driver) {
 		b := open(t, d)
 		l := b.run("a")
 		var active *store.ActiveError
-		if _, err := b.s.Acquire(t.Context(), b.newRun("a"), "host-1", "boot-1", time.Minute); !errors.As(err, &active) || active.RunID != l.RunID {
+		if _, err := b.s.Acquire(t.Context(), b.newRun("a"), "host-1", "boot-1", time.Minute); !errors.As(err, &active) ||
+			active.RunID != l.RunID {
 			t.Fatalf("second run: %v", err)
 		}
 		b.run("b")
@@ -115,8 +116,10 @@ func exerciseJournals(t *testing.T, d Driver) {
 		l, other := b.run("a"), b.run("b")
 		const far = 1 << 62
 		long := bytes.Repeat([]byte{0, 0xff, 7}, store.MaxJournalPiece/3)
-		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 0, Data: []byte("x")}, {N: 1, Data: []byte("first")}}})
-		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 1, Data: long}}, Events: []store.Event{b.event(l, "run.log")}})
+		b.put(&store.Commit{Lease: l,
+			Journal: []store.JournalPiece{{N: 0, Data: []byte("x")}, {N: 1, Data: []byte("first")}}})
+		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 1, Data: long}},
+			Events: []store.Event{b.event(l, "run.log")}})
 		b.put(&store.Commit{Lease: other, Journal: []store.JournalPiece{{N: 0, Data: []byte("y")}}})
 		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: far, Data: []byte("z")}}})
 		b.restart()
@@ -124,7 +127,8 @@ func exerciseJournals(t *testing.T, d Driver) {
 			run  store.RunID
 			n    uint64
 			want []byte
-		}{{l.RunID, 0, []byte("x")}, {l.RunID, 1, long}, {l.RunID, 2, nil}, {l.RunID, far, []byte("z")}, {other.RunID, 0, []byte("y")}, {other.RunID, 1, nil}} {
+		}{{l.RunID, 0, []byte("x")}, {l.RunID, 1, long}, {l.RunID, 2, nil}, {l.RunID, far, []byte("z")},
+			{other.RunID, 0, []byte("y")}, {other.RunID, 1, nil}} {
 			got, err := b.s.Journal(t.Context(), c.run, c.n)
 			if c.want == nil && !errors.Is(err, store.ErrNotFound) || c.want != nil && err != nil {
 				t.Fatalf("piece %d of %s: %v", c.n, c.run, err)
@@ -150,13 +154,15 @@ func exerciseJournals(t *testing.T, d Driver) {
 		b.reopen()
 		taken, err := b.s.TakeOver(t.Context(), l, "host-2", "boot-2", time.Minute)
 		b.must(err)
-		if taken.Fence <= l.Fence || taken.HostID != "host-2" || taken.BootEpoch != "boot-2" || taken.RunID != l.RunID || taken.TraceID != l.TraceID {
+		if taken.Fence <= l.Fence || taken.HostID != "host-2" || taken.BootEpoch != "boot-2" || taken.RunID != l.RunID ||
+			taken.TraceID != l.TraceID {
 			t.Fatalf("taken over: %+v", taken)
 		}
 		all, err := b.s.Leases(t.Context())
 		b.must(err)
 		equal(t, "leases", all, []store.Lease{taken})
-		if _, err := b.commit(&store.Commit{Lease: l, Events: []store.Event{b.event(l, "run.log")}}); !errors.Is(err, store.ErrFenced) {
+		if _, err := b.commit(&store.Commit{Lease: l, Events: []store.Event{b.event(l, "run.log")}}); !errors.Is(err,
+			store.ErrFenced) {
 			t.Fatalf("commit of the former holder: %v", err)
 		}
 		if _, err := b.s.TakeOver(t.Context(), l, "host-3", "boot-3", time.Minute); !errors.Is(err, store.ErrFenced) {

@@ -41,7 +41,8 @@ func exerciseOrder(t *testing.T, d Driver) {
 		bad.Fence++
 		var mine, theirs []*store.Receipt
 		submit := func(l store.Lease, i int) *store.Receipt {
-			r, err := b.s.Submit(t.Context(), &store.Commit{Lease: l, Batches: []*store.Batch{batch("s", up(fmt.Sprint("k", i), `1`))}})
+			r, err := b.s.Submit(t.Context(),
+				&store.Commit{Lease: l, Batches: []*store.Batch{batch("s", up(fmt.Sprint("k", i), `1`))}})
 			b.must(err)
 			return r
 		}
@@ -136,7 +137,8 @@ func exerciseOrder(t *testing.T, d Driver) {
 			l := b.run(c)
 			wg.Go(func() {
 				for j := range 30 {
-					r, err := b.s.Submit(t.Context(), &store.Commit{Lease: l, Batches: []*store.Batch{batch("s", up(fmt.Sprint("k", j%20), fmt.Sprint(j)))}})
+					r, err := b.s.Submit(t.Context(),
+						&store.Commit{Lease: l, Batches: []*store.Batch{batch("s", up(fmt.Sprint("k", j%20), fmt.Sprint(j)))}})
 					if err == nil {
 						_, err = r.Result()
 					}

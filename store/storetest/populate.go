@@ -18,18 +18,23 @@ func Populate(t *testing.T, s store.Store) {
 	b := &bench{t: t, s: s}
 	ctx := t.Context()
 	for _, bundled := range []bool{true, false} {
-		b.must(s.PutConnector(ctx, store.Connector{ID: "https://example.org/c", Name: "c", Bundled: bundled, Manifest: json.RawMessage(`{"a": "<b>"}`)}))
+		b.must(s.PutConnector(ctx,
+			store.Connector{ID: "https://example.org/c", Name: "c", Bundled: bundled,
+				Manifest: json.RawMessage(`{"a": "<b>"}`)}))
 	}
 	b.must(s.PutPin(ctx, store.Pin{ConnectorID: "https://example.org/c", Signer: store.Signer{Key: "k"}, PinnedAt: epoch}))
 	for _, c := range []store.ConnectionID{"a", "long-name", "gone", "kept"} {
-		b.must(s.PutConnection(ctx, store.Connection{ID: c, Settings: json.RawMessage(`{"é": 1}`), Grant: &store.Grant{ID: "g", Status: "active", AccessMode: "continuous"}}))
+		b.must(s.PutConnection(ctx,
+			store.Connection{ID: c, Settings: json.RawMessage(`{"é": 1}`),
+				Grant: &store.Grant{ID: "g", Status: "active", AccessMode: "continuous"}}))
 	}
 	b.must(s.Write(ctx,
 		store.Write{Kind: store.Schedules, ID: "a", Data: json.RawMessage(`{"every": "1h", "x": "<&>"}`)},
 		store.Write{Kind: "n", ID: "\x00\xff binary", Data: json.RawMessage(`1`), ExpiresAt: time.Now().Add(time.Hour)},
 		store.Write{Kind: store.Keys, ID: "gone", Data: json.RawMessage(`2`)},
 	))
-	b.must(s.Write(ctx, store.Write{Kind: store.Schedules, ID: "a", Data: json.RawMessage(`{"every":"2h"}`)}, store.Write{Kind: store.Keys, ID: "gone"}))
+	b.must(s.Write(ctx, store.Write{Kind: store.Schedules, ID: "a", Data: json.RawMessage(`{"every":"2h"}`)},
+		store.Write{Kind: store.Keys, ID: "gone"}))
 	for n := range 3 {
 		b.runOver("a", n)
 	}
@@ -44,7 +49,8 @@ func Populate(t *testing.T, s store.Store) {
 
 	l := b.run("long-name") // it goes on
 	b.put(&store.Commit{
-		Lease: l, Grant: "g", Staged: []store.State{{Stream: "s", Cursor: json.RawMessage(`{"a":1}`), CommittedAt: epoch, RunID: l.RunID}},
+		Lease: l, Grant: "g", Staged: []store.State{{Stream: "s", Cursor: json.RawMessage(`{"a":1}`),
+			CommittedAt: epoch, RunID: l.RunID}},
 		Ask:    &store.Interaction{ID: "q", RunID: l.RunID, Message: "which?", OpenedAt: epoch},
 		Events: []store.Event{b.event(l, "run.interaction_required")},
 	})
@@ -72,7 +78,9 @@ func (b *bench) runOver(c store.ConnectionID, n int) {
 	end.Grant = store.GrantID(fmt.Sprint("g", n%2))
 	end.Advance = []store.State{{Stream: "s", Cursor: json.RawMessage(fmt.Sprint(n)), CommittedAt: epoch, RunID: l.RunID}}
 	for i := range 3 {
-		end.Gaps = append(end.Gaps, store.DetailGap{ID: fmt.Sprint("gap", i), Stream: "s", Ref: fmt.Sprint(i, n), Status: "pending", CreatedAt: epoch, UpdatedAt: epoch, RunID: l.RunID})
+		end.Gaps = append(end.Gaps,
+			store.DetailGap{ID: fmt.Sprint("gap", i), Stream: "s", Ref: fmt.Sprint(i, n), Status: "pending", CreatedAt: epoch,
+				UpdatedAt: epoch, RunID: l.RunID})
 	}
 	b.put(end)
 }
@@ -89,10 +97,13 @@ func (b *bench) contents(c store.ConnectionID) {
 		x, f := b.stage(c, []byte(content))
 		staged, files = append(staged, x), append(files, f)
 	}
-	bt := holding("docs", map[string][]store.File{"a": files[:1], "b": {files[1]}, "b2": {files[0]}, "c": {files[2]}, "d": {files[3]}},
+	bt := holding("docs", map[string][]store.File{"a": files[:1], "b": {files[1]}, "b2": {files[0]},
+		"c": {files[2]}, "d": {files[3]}},
 		up("a", `{}`), up("b", `{}`), up("b2", `{}`), up("c", `{}`), up("d", `{}`))
-	b.put(&store.Commit{Lease: l, Batches: []*store.Batch{bt}, Files: staged, Events: []store.Event{b.event(l, "run.batch_ingested")}})
-	b.put(&store.Commit{Lease: l, Batches: []*store.Batch{holding("docs", nil, del("d"))}, Events: []store.Event{b.event(l, "run.batch_ingested")}})
+	b.put(&store.Commit{Lease: l, Batches: []*store.Batch{bt}, Files: staged,
+		Events: []store.Event{b.event(l, "run.batch_ingested")}})
+	b.put(&store.Commit{Lease: l, Batches: []*store.Batch{holding("docs", nil, del("d"))},
+		Events: []store.Event{b.event(l, "run.batch_ingested")}})
 	b.end(l)
 }
 
@@ -106,7 +117,8 @@ func GoOn(t *testing.T, s store.Store) {
 	if len(leases) != 1 {
 		t.Fatalf("%d leases", len(leases))
 	}
-	b.put(&store.Commit{Lease: leases[0], Batches: []*store.Batch{batch("s", up("x", `1`))}, Events: []store.Event{b.event(leases[0], "run.batch_ingested")}})
+	b.put(&store.Commit{Lease: leases[0], Batches: []*store.Batch{batch("s", up("x", `1`))},
+		Events: []store.Event{b.event(leases[0], "run.batch_ingested")}})
 	b.end(leases[0])
 	b.must(s.Verify(t.Context()))
 	was := b.stats("a", "s")
@@ -114,14 +126,16 @@ func GoOn(t *testing.T, s store.Store) {
 	if l.Fence != 5 {
 		t.Errorf("fence %d", l.Fence)
 	}
-	ack := b.ingest(l, batch("s", up("key1", `{"n":2}`), up("key1", `{"n":3}`), up("key4", `{"n":3}`), up("new", `{}`), up("key3", `{"n":2}`)))
+	ack := b.ingest(l, batch("s", up("key1", `{"n":2}`), up("key1", `{"n":3}`), up("key4", `{"n":3}`), up("new", `{}`),
+		up("key3", `{"n":2}`)))
 	if ack.Changed != 3 || ack.Unchanged != 2 {
 		t.Errorf("%+v", ack)
 	}
 	if now := b.stats("a", "s"); now.LastVersion != was.LastVersion+3 || now.Live != was.Live+1 {
 		t.Errorf("%+v, then %+v", was, now)
 	}
-	page, err := s.Records(t.Context(), store.RecordQuery{Connection: "a", Stream: "s", After: was.LastVersion, Deleted: true})
+	page, err := s.Records(t.Context(),
+		store.RecordQuery{Connection: "a", Stream: "s", After: was.LastVersion, Deleted: true})
 	b.must(err)
 	if len(page.Records) != 3 {
 		t.Errorf("%d records are new", len(page.Records))

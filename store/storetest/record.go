@@ -33,7 +33,8 @@ func exerciseRecords(t *testing.T, d Driver) {
 			ack := b.ingest(l, batch("s", step.c))
 			equal(t, fmt.Sprintf("step %d changed", i), ack.Changed == 1 && ack.Unchanged == 0, step.changed)
 			st := b.stats("a", "s")
-			equal(t, fmt.Sprintf("step %d counters", i), []uint64{st.Live, st.Tombstones, st.LastVersion}, []uint64{step.live, step.dead, step.latest})
+			equal(t, fmt.Sprintf("step %d counters", i), []uint64{st.Live, st.Tombstones, st.LastVersion},
+				[]uint64{step.live, step.dead, step.latest})
 			b.reopen()
 		}
 		b.verify()
@@ -100,7 +101,8 @@ func exerciseRecords(t *testing.T, d Driver) {
 		b := open(t, d)
 		l := b.run("a")
 		key := `["x","\u0000é"]`
-		c := store.Change{Op: store.Upsert, Compound: true, EmittedAt: 1_700_000_000_123_456, Key: []byte(key), Data: []byte(`{"a":{"b":[1,2]}}`)}
+		c := store.Change{Op: store.Upsert, Compound: true, EmittedAt: 1_700_000_000_123_456, Key: []byte(key),
+			Data: []byte(`{"a":{"b":[1,2]}}`)}
 		ack := b.ingest(l, batch("s", c))
 		want := store.Record{
 			Stream: "s", Key: key, Compound: true, Data: json.RawMessage(c.Data), EmittedAt: time.UnixMicro(c.EmittedAt).UTC(),
@@ -226,7 +228,8 @@ func exerciseListing(t *testing.T, d Driver) {
 		page, err := b.s.Records(t.Context(), store.RecordQuery{Connection: "a", Stream: "s", Limit: 1})
 		b.must(err)
 		equal(t, "version", page.Version, version)
-		if _, err := b.s.Records(t.Context(), store.RecordQuery{Connection: "a", Stream: "s", After: version + 1}); !errors.Is(err, store.ErrCursorExpired) {
+		if _, err := b.s.Records(t.Context(),
+			store.RecordQuery{Connection: "a", Stream: "s", After: version + 1}); !errors.Is(err, store.ErrCursorExpired) {
 			t.Fatalf("future point: %v", err)
 		}
 		page, err = b.s.Records(t.Context(), store.RecordQuery{Connection: "a", Stream: "none"})

@@ -56,8 +56,10 @@ func exerciseSorted(t *testing.T, d Driver) {
 						slices.Reverse(want)
 					}
 					for _, limit := range []int{1, 7, 1000} {
-						got := b.all(store.RecordQuery{Connection: "a", Stream: "s", Order: order, Descending: down, Deleted: deleted, Limit: limit})
-						equal(t, fmt.Sprintf("by %s, descending %v, tombstones %v, limit %d, round %d", order, down, deleted, limit, round), got, want)
+						got := b.all(store.RecordQuery{Connection: "a", Stream: "s", Order: order, Descending: down,
+							Deleted: deleted, Limit: limit})
+						equal(t, fmt.Sprintf("by %s, descending %v, tombstones %v, limit %d, round %d", order, down, deleted,
+							limit, round), got, want)
 					}
 				}
 			}

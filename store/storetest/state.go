@@ -136,7 +136,8 @@ func exerciseGaps(t *testing.T, d Driver) {
 			CreatedAt: epoch.Add(time.Duration(i) * time.Second), UpdatedAt: epoch, RunID: l.RunID,
 		}
 	}
-	g2, g1, g3 := gap(2, "p", "x", "pending"), gap(1, "q", "x", "pending"), gap(3, "", strings.Repeat("k", 1024), "pending")
+	g2, g1, g3 := gap(2, "p", "x", "pending"), gap(1, "q", "x", "pending"),
+		gap(3, "", strings.Repeat("k", 1024), "pending")
 	b.put(&store.Commit{Lease: l, Gaps: []store.DetailGap{g2, g1}})
 	b.put(&store.Commit{Lease: l, Gaps: []store.DetailGap{g3}})
 	b.put(&store.Commit{Lease: l, Grant: "g", Gaps: []store.DetailGap{gap(9, "p", "x", "pending")}})
@@ -183,7 +184,8 @@ func exerciseGaps(t *testing.T, d Driver) {
 func exerciseGrants(t *testing.T, d Driver) {
 	with := func(t *testing.T, status string) (*bench, store.Lease) {
 		b := open(t, d)
-		b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "single_use", Status: status}}))
+		b.must(b.s.PutConnection(t.Context(),
+			store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "single_use", Status: status}}))
 		return b, b.run("a")
 	}
 	t.Run("consumed in the commit that ends the run", func(t *testing.T) {
@@ -217,7 +219,8 @@ func exerciseGrants(t *testing.T, d Driver) {
 	t.Run("once, whoever ends first; what replaced the grant stays", func(t *testing.T) {
 		for status, fault := range map[string]string{"consumed": "grant_consumed", "revoked": "grant_revoked"} {
 			b, l := with(t, "active")
-			b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "single_use", Status: status}}))
+			b.must(b.s.PutConnection(t.Context(),
+				store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "single_use", Status: status}}))
 			end := b.ending(l)
 			end.Grant, end.ConsumeGrant = "g", true
 			_, err := b.commit(end)
@@ -233,7 +236,8 @@ func exerciseGrants(t *testing.T, d Driver) {
 			equal(t, "status", c.Grant.Status, status)
 		}
 		b, l := with(t, "active")
-		b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "continuous", Status: "active"}}))
+		b.must(b.s.PutConnection(t.Context(),
+			store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "continuous", Status: "active"}}))
 		end := b.ending(l)
 		end.Grant, end.ConsumeGrant = "g", true
 		b.put(end)

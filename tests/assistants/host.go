@@ -30,10 +30,12 @@ const manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.or
 // even numbers, without their salary.
 func Open(tb testing.TB, n int) (address, token string) {
 	tb.Helper()
-	plenty := access.Rates{KeyPerSecond: 1_000_000, KeyBurst: 1_000_000, AddressPerSecond: 1_000_000, AddressBurst: 1_000_000}
+	plenty := access.Rates{KeyPerSecond: 1_000_000, KeyBurst: 1_000_000, AddressPerSecond: 1_000_000,
+		AddressBurst: 1_000_000}
 	d, err := daemon.Open(tb.Context(), daemon.Options{
 		Host:    app.Options{Store: "badger:" + filepath.Join(tb.TempDir(), "data"), NoSandbox: true},
-		Service: app.ServiceOptions{Grace: time.Millisecond}, Server: web.ServerOptions{Listen: []string{"127.0.0.1:0"}, Rates: plenty},
+		Service: app.ServiceOptions{Grace: time.Millisecond},
+		Server:  web.ServerOptions{Listen: []string{"127.0.0.1:0"}, Rates: plenty},
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -50,8 +52,10 @@ func Open(tb testing.TB, n int) (address, token string) {
 	if err := fill(tb.Context(), d.Host.Store, n); err != nil {
 		tb.Fatal(err)
 	}
-	a, err := d.Service.AddAssistant(tb.Context(), host.NewAssistant{Name: "notes", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{
-		{ConnectionID: "mail", Scope: json.RawMessage(`{"streams":[{"name":"messages","fields":["id","subject"],"resources":["work"]}]}`)}}}})
+	a, err := d.Service.AddAssistant(tb.Context(),
+		host.NewAssistant{Name: "notes", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{
+			{ConnectionID: "mail", Scope: json.RawMessage(
+				`{"streams":[{"name":"messages","fields":["id","subject"],"resources":["work"]}]}`)}}}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -61,7 +65,8 @@ func Open(tb testing.TB, n int) (address, token string) {
 // fill commits the records, in one run.
 func fill(ctx context.Context, st store.Store, n int) error {
 	now := time.Now()
-	if err := st.PutConnection(ctx, store.Connection{ID: "mail", CreatedAt: now, Manifest: json.RawMessage(manifest)}); err != nil {
+	if err := st.PutConnection(ctx,
+		store.Connection{ID: "mail", CreatedAt: now, Manifest: json.RawMessage(manifest)}); err != nil {
 		return err
 	}
 	run := store.Run{ID: "run_00000000000000000000000001", ConnectionID: "mail", Status: "active", StartedAt: now}
@@ -84,7 +89,8 @@ func fill(ctx context.Context, st store.Store, n int) error {
 			over := run
 			over.Status, over.FinishedAt = "succeeded", &now
 			c.Run, c.End = &over, true
-			c.Events = []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", RunID: run.ID, ConnectionID: "mail", OccurredAt: now, Data: json.RawMessage(`{}`)}}
+			c.Events = []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", RunID: run.ID, ConnectionID: "mail",
+				OccurredAt: now, Data: json.RawMessage(`{}`)}}
 		}
 		r, err := st.Submit(ctx, c)
 		if err != nil {

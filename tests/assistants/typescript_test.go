@@ -40,12 +40,16 @@ func TestTypeScript(t *testing.T) {
 		return map[string]any{"connection": "mail", "stream": "messages", "key": key}
 	}
 	stream := map[string]any{"connection": "mail", "stream": "messages"}
-	good := calls{{"data", map[string]any{}}, {"get_record", of("k2")}, {"list_records", stream}, {"changes_since", stream},
-		{"search", map[string]any{"words": "order 4"}}, {"query", map[string]any{"sql": "SELECT count(*) FROM mail.messages"}}, {"runs", map[string]any{}}}
-	bad := calls{{"get_record", of("k1")}, {"query", map[string]any{"sql": "SELECT salary FROM mail.messages"}}, {"query", map[string]any{"sql": "ATTACH 'x' AS x"}},
+	good := calls{{"data", map[string]any{}}, {"get_record", of("k2")}, {"list_records", stream},
+		{"changes_since", stream},
+		{"search", map[string]any{"words": "order 4"}},
+		{"query", map[string]any{"sql": "SELECT count(*) FROM mail.messages"}}, {"runs", map[string]any{}}}
+	bad := calls{{"get_record", of("k1")}, {"query", map[string]any{"sql": "SELECT salary FROM mail.messages"}},
+		{"query", map[string]any{"sql": "ATTACH 'x' AS x"}},
 		{"run_connection", map[string]any{"connection": "mail"}}, {"nothing", map[string]any{}}}
 	versions := []string{"2025-06-18", "2025-11-25", "2026-07-28"}
-	in, err := json.Marshal(map[string]any{"url": url, "token": token, "calls": append(good[:len(good):len(good)], bad...), "versions": versions})
+	in, err := json.Marshal(map[string]any{"url": url, "token": token, "calls": append(good[:len(good):len(good)], bad...),
+		"versions": versions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +77,12 @@ func TestTypeScript(t *testing.T) {
 	}
 	for _, version := range versions {
 		v := got[version]
-		if diff := cmp.Diff([]string{"changes_since", "data", "get_record", "list_records", "query", "runs", "search"}, v.Tools); diff != "" {
+		if diff := cmp.Diff([]string{"changes_since", "data", "get_record", "list_records", "query", "runs", "search"},
+			v.Tools); diff != "" {
 			t.Error(version, diff)
 		}
-		if diff := cmp.Diff([]string{"sluice://schemas/mail/messages"}, v.Resources); diff != "" || v.Negotiated != version || v.Server != "sluice" {
+		if diff := cmp.Diff([]string{"sluice://schemas/mail/messages"}, v.Resources); diff != "" || v.Negotiated != version ||
+			v.Server != "sluice" {
 			t.Error(version, v.Negotiated, v.Server, diff)
 		}
 		for i, a := range v.Answers {

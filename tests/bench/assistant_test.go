@@ -20,10 +20,12 @@ import (
 func BenchmarkAssistant(b *testing.B) {
 	url, token := assistants.Open(b, 20_000)
 	get := func(i int) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"get_record","arguments":{"connection":"mail","stream":"messages","key":"k%d"}}}`, i, i*2%20_000)
+		return fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"get_record","arguments":{"connection":"mail","stream":"messages","key":"k%d"}}}`, i, i*2%20_000)
 	}
 	query := func(i int) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"query","arguments":{"sql":"SELECT id, subject FROM mail.messages WHERE _key > 'k%d' LIMIT 100"}}}`, i, 1000+i%1000)
+		return fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"query","arguments":{"sql":"SELECT id, subject FROM mail.messages WHERE _key > 'k%d' LIMIT 100"}}}`, i, 1000+i%1000)
 	}
 	answer := ask(b, url, token, get(0))
 	if rows := bytes.Count(ask(b, url, token, query(0)), []byte("order ")); rows < 100 { // it fills the copy
@@ -33,11 +35,12 @@ func BenchmarkAssistant(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plain := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(answer)
-	})}
+	plain := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(answer)
+		})}
 	go func() { _ = plain.Serve(l) }()
 	defer plain.Close()
 	for b.Loop() {
@@ -65,7 +68,8 @@ func ask(b *testing.B, url, token, text string) []byte {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2025-11-25"}}
+	r.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"},
+		"Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2025-11-25"}}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		b.Fatal(err)

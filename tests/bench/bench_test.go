@@ -137,7 +137,8 @@ func BenchmarkIngest(b *testing.B) {
 					before := cpuTime(b)
 					took, result := ingestion()
 					seen[p.name+"-host-cpu-us/rec"] = append(seen[p.name+"-host-cpu-us/rec"], perRecord(n, cpuTime(b)-before))
-					seen[p.name+"-guest-cpu-us/rec"] = append(seen[p.name+"-guest-cpu-us/rec"], perRecord(n, time.Duration(result.Usage.CPU)*time.Millisecond))
+					seen[p.name+"-guest-cpu-us/rec"] = append(seen[p.name+"-guest-cpu-us/rec"],
+						perRecord(n, time.Duration(result.Usage.CPU)*time.Millisecond))
 					seen[p.name+"-rec/s"] = append(seen[p.name+"-rec/s"], rate(n, took))
 				})
 			}
@@ -176,7 +177,8 @@ func BenchmarkGrowth(b *testing.B) {
 	for b.Loop() {
 		var first, last []float64
 		var worker int64
-		_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // a new peak; where that fails, that of all benchmarks is reported
+		// a new peak; where that fails, that of all benchmarks is reported
+		_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 		grow := func(millions int) (lastRate float64) {
 			with(b, jail.Walls{}, func(h *app.Host) {
 				l := loaded(b, h, "ingest")

@@ -103,7 +103,8 @@ func kill(b *testing.B, which string, signal syscall.Signal) time.Time {
 	at := time.Now()
 	n := 0
 	for _, t := range all {
-		if which == "" && t.pid == mine[0].pid || which != "" && strings.Contains(t.arguments, which) && descends(all, t.pid, mine[0].pid) {
+		if which == "" && t.pid == mine[0].pid || which != "" && strings.Contains(t.arguments, which) &&
+			descends(all, t.pid, mine[0].pid) {
 			if err := syscall.Kill(t.pid, signal); err != nil {
 				b.Fatal(err)
 			}

@@ -89,7 +89,8 @@ func tasks(b *testing.B) (all []task) {
 func browsers(b *testing.B, all []task) (found []task) {
 	b.Helper()
 	for _, t := range all {
-		if strings.Contains(t.arguments, "--user-data-dir=") && !strings.Contains(t.arguments, "--type=") && descends(all, t.pid, os.Getpid()) {
+		if strings.Contains(t.arguments, "--user-data-dir=") && !strings.Contains(t.arguments, "--type=") &&
+			descends(all, t.pid, os.Getpid()) {
 			found = append(found, t)
 		}
 	}

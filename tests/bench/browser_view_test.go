@@ -93,7 +93,8 @@ func watching(b *testing.B, h *served.Host, run string) *viewer {
 	var minted struct{ Token string }
 	post("/v1/runs/"+run+"/browser/views", map[string]string{"mode": "control"}, &minted)
 	header.Del("Content-Type")
-	conn, _, err := websocket.DefaultDialer.DialContext(b.Context(), "ws"+strings.TrimPrefix(base, "http")+"/v1/runs/"+run+"/browser/view", header)
+	conn, _, err := websocket.DefaultDialer.DialContext(b.Context(), "ws"+strings.TrimPrefix(base, "http")+"/v1/runs/"+run+
+		"/browser/view", header)
 	if err != nil {
 		b.Fatal(err)
 	}

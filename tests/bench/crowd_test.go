@@ -75,7 +75,8 @@ func join(addr, path, key string) (*bufio.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path, addr, key)
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path,
+		addr, key)
 	lines := bufio.NewReaderSize(conn, 2<<10)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -116,7 +117,8 @@ func BenchmarkCrowd(b *testing.B) {
 	for b.Loop() {
 		h, _ := emptyService(b)
 		b.Cleanup(func() { h.Close() })
-		connect(b, h, "one", step{"do": "otp", "text": "Code?"}, step{"do": "stamp", "n": 10, "ms": 1500}, step{"do": "otp", "text": "Done?"})
+		connect(b, h, "one", step{"do": "otp", "text": "Code?"}, step{"do": "stamp", "n": 10, "ms": 1500},
+			step{"do": "otp", "text": "Done?"})
 		id := startRun(b, h, "one")
 		asked := waitFor(b, h, id, served.Asks)
 		tcp, err := h.TCP(b.Context())
@@ -155,7 +157,8 @@ func BenchmarkCrowd(b *testing.B) {
 func gather(b *testing.B, h *served.Host, key string, id store.RunID, n int) (says *bufio.Scanner, leave func()) {
 	b.Helper()
 	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s /v1/runs/%s/events?streamMode=debug %s", crowdEnv, n, h.Address(), id, key))
+	c.Env = append(os.Environ(),
+		fmt.Sprintf("%s=%d %s /v1/runs/%s/events?streamMode=debug %s", crowdEnv, n, h.Address(), id, key))
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {

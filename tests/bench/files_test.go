@@ -36,14 +36,17 @@ func BenchmarkFiles(b *testing.B) {
 	b.Cleanup(s.Close)
 	for b.Loop() {
 		h, err := app.Open(context.Background(), app.Options{
-			Store: "badger:" + b.TempDir(), CacheDir: os.Getenv("SLUICE_CACHE"), Pace: network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
+			Store: "badger:" + b.TempDir(), CacheDir: os.Getenv("SLUICE_CACHE"),
+			Pace: network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
 		})
 		if err != nil {
 			b.Fatal(err)
 		}
 		l := loaded(b, h, "fetch")
 		collect := func(n int64, config string, args ...any) time.Duration {
-			r, err := h.Start(context.Background(), app.RunRequest{Connector: l, Approved: store.Approved{Hosts: []string{s.URL}}, Config: fmt.Appendf(nil, config, args...)})
+			r, err := h.Start(context.Background(),
+				app.RunRequest{Connector: l, Approved: store.Approved{Hosts: []string{s.URL}},
+					Config: fmt.Appendf(nil, config, args...)})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -125,7 +125,8 @@ func BenchmarkDue(b *testing.B) {
 		due := time.Now().UTC().Add(6 * time.Minute).Truncate(time.Minute)
 		for i := range schedules {
 			terms := host.ScheduleDefinition{Cron: due.Format("4 15 2 1 *"), Timezone: "UTC"}
-			if _, err := hosts[i%3].Do(b.Context(), "PUT", fmt.Sprintf("/v1/connections/d%d/schedule", i), terms, nil); err != nil {
+			if _, err := hosts[i%3].Do(b.Context(), "PUT", fmt.Sprintf("/v1/connections/d%d/schedule", i),
+				terms, nil); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -28,8 +28,9 @@ func inProcessRate(b *testing.B, h *app.Host, l *app.Loaded, n int) float64 {
 	b.Helper()
 	plan, err := run.Prepare(context.Background(), h.Store, run.Input{
 		Connector: l.Connector, Manifest: l.Manifest,
-		Connection: store.Connection{ID: "in-process", ConnectorID: l.Connector.ID, Enabled: true, Settings: configOf("builder", n, 0)},
-		Transport:  "abi", UsesABI: true, Trigger: "manual", Attempt: 1,
+		Connection: store.Connection{ID: "in-process", ConnectorID: l.Connector.ID, Enabled: true,
+			Settings: configOf("builder", n, 0)},
+		Transport: "abi", UsesABI: true, Trigger: "manual", Attempt: 1,
 		Kinds: app.Kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
 	})
 	if err != nil {

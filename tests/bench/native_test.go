@@ -29,8 +29,9 @@ func native(b *testing.B, h *app.Host, n int) (time.Duration, *run.Result) {
 	}
 	l := loaded(b, h, "ingest") // for its manifest
 	plan, err := run.Prepare(context.Background(), h.Store, run.Input{
-		Connector: l.Connector, Connection: store.Connection{ID: "native", ConnectorID: l.Connector.ID, Enabled: true}, Manifest: l.Manifest,
-		Transport: "stdio", Trigger: "manual", Attempt: 1, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
+		Connector: l.Connector, Connection: store.Connection{ID: "native", ConnectorID: l.Connector.ID, Enabled: true},
+		Manifest: l.Manifest, Transport: "stdio", Trigger: "manual", Attempt: 1, Limits: abi.DefaultLimits(),
+		Budgets: run.DefaultBudgets(),
 	})
 	if err != nil {
 		b.Fatal(err)

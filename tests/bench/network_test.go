@@ -40,7 +40,8 @@ func BenchmarkRequests(b *testing.B) {
 	for b.Loop() {
 		cache := os.Getenv("SLUICE_CACHE")
 		h, err := app.Open(context.Background(), app.Options{
-			Store: "badger:" + b.TempDir(), CacheDir: cache, Pace: network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
+			Store: "badger:" + b.TempDir(), CacheDir: cache,
+			Pace: network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
 		})
 		if err != nil {
 			b.Fatal(err)

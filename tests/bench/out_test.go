@@ -138,8 +138,8 @@ func (p *program) newPeak() {
 }
 
 // BenchmarkExport takes a million records away with the command, also those that are found
-// and with a mark, without a host and with one: records a second, and a second of the CPU of command and host together. Beside it
-// encoding/csv writes a file of such rows from memory. Goals: 300,000 JSONL and 250,000 CSV.
+// and with a mark, without a host and with one: records a second, and a second of the CPU of command and host together.
+// Beside it encoding/csv writes a file of such rows from memory. Goals: 300,000 JSONL and 250,000 CSV.
 func BenchmarkExport(b *testing.B) {
 	n := records()
 	p := collected(b, n)
@@ -172,7 +172,8 @@ func BenchmarkExport(b *testing.B) {
 // bareCSV has encoding/csv write rows of as many and as long cells.
 func bareCSV(b *testing.B, n int) time.Duration {
 	b.Helper()
-	row := []string{"bench", "items", "", "2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05.000Z", "", "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", "", "",
+	row := []string{"bench", "items", "", "2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05.000Z", "",
+		"run_01K9W3C7RZ5D1N8V5X9M2QH4TB", "", "",
 		"true", "1000.25", "w12x", "17", "2026-01-02T03:04:05Z", "", "w8x w120x", strings.Repeat("w80x ", 12)}
 	f, err := os.Create(filepath.Join(b.TempDir(), "bare.csv"))
 	if err != nil {

@@ -76,7 +76,8 @@ func bare(b *testing.B, url string, n int) time.Duration {
 		batch.Queue("begin")
 		batch.Queue("update lease set commits = commits + 1 where run = 1 returning commits")
 		batch.Queue(bareFlush, keys, data, emitted, time.Now().UnixMicro())
-		batch.Queue("insert into timeline values (1, $1, $2)", from/500, fmt.Appendf(nil, `{"event_type":"run.batch_ingested","records":%d}`, len(keys)))
+		batch.Queue("insert into timeline values (1, $1, $2)", from/500,
+			fmt.Appendf(nil, `{"event_type":"run.batch_ingested","records":%d}`, len(keys)))
 		batch.Queue("commit")
 		if err := c.SendBatch(ctx, batch).Close(); err != nil {
 			b.Fatal(err)
@@ -103,7 +104,8 @@ func hostsOf(b *testing.B, server *postgres.Server, runs, n int) (took time.Dura
 	b.Helper()
 	url, hosts, modules := server.Database(b), make([]*app.Host, runs), make([]*app.Loaded, runs)
 	for i := range hosts {
-		h, err := app.Open(context.Background(), app.Options{Store: url + "&data=" + b.TempDir(), CacheDir: os.Getenv("SLUICE_CACHE")})
+		h, err := app.Open(context.Background(),
+			app.Options{Store: url + "&data=" + b.TempDir(), CacheDir: os.Getenv("SLUICE_CACHE")})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -112,7 +114,9 @@ func hostsOf(b *testing.B, server *postgres.Server, runs, n int) (took time.Dura
 	var all sync.WaitGroup
 	began := time.Now()
 	for i, h := range hosts {
-		r, err := h.Start(context.Background(), app.RunRequest{Connector: modules[i], Connection: store.ConnectionID(fmt.Sprint("c", i)), Config: configOf("", n/runs, 0)})
+		r, err := h.Start(context.Background(),
+			app.RunRequest{Connector: modules[i], Connection: store.ConnectionID(fmt.Sprint("c", i)),
+				Config: configOf("", n/runs, 0)})
 		if err != nil {
 			b.Fatal(err)
 		}

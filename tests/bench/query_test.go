@@ -43,7 +43,8 @@ func (c *corpus) words(n int) string {
 }
 
 func (c *corpus) record(n int) string {
-	return fmt.Sprintf(`{"id":"%09d","name":"%s","city":"%s","amount":%d.25,"count":%d,"active":%t,"created_at":"2026-01-02T03:04:05Z","note":"%s"}`,
+	return fmt.Sprintf(
+		`{"id":"%09d","name":"%s","city":"%s","amount":%d.25,"count":%d,"active":%t,"created_at":"2026-01-02T03:04:05Z","note":"%s"}`,
 		n, c.words(2), c.word(), n%10_000, n%100, n%2 == 0, c.words(12))
 }
 
@@ -61,7 +62,8 @@ func (c *corpus) collect(b *testing.B, st store.Store, run string, first, n int)
 	for done := 0; done < n; {
 		batch := &store.Batch{Stream: "items"}
 		for range min(5000, n-done) {
-			batch.Append(store.Change{Key: fmt.Appendf(nil, "%09d", first+done), Data: []byte(c.record(first + done)), EmittedAt: time.Now().UnixMicro()})
+			batch.Append(store.Change{Key: fmt.Appendf(nil, "%09d", first+done), Data: []byte(c.record(first + done)),
+				EmittedAt: time.Now().UnixMicro()})
 			done++
 		}
 		commit := &store.Commit{Lease: lease, Batches: []*store.Batch{batch}}
@@ -69,7 +71,8 @@ func (c *corpus) collect(b *testing.B, st store.Store, run string, first, n int)
 			over, now := r, time.Now()
 			over.Status, over.FinishedAt = "succeeded", &now
 			commit.Run, commit.End = &over, true
-			commit.Events = []store.Event{{ID: store.EventID("evt_" + run), Type: "run.completed", RunID: r.ID, ConnectionID: "bench", OccurredAt: now, Data: []byte(`{}`)}}
+			commit.Events = []store.Event{{ID: store.EventID("evt_" + run), Type: "run.completed", RunID: r.ID,
+				ConnectionID: "bench", OccurredAt: now, Data: []byte(`{}`)}}
 		}
 		receipt, err := st.Submit(b.Context(), commit)
 		must(err)
@@ -144,7 +147,8 @@ func bareRows(b *testing.B, n int) time.Duration {
 	defer put.Close()
 	note := strings.Repeat("w8x ", 12)
 	for i := range n {
-		for at, text := range []string{fmt.Sprintf("%09d", i), "w1x w2x", "w3x", "", "", "", "2026-01-02T03:04:05.000000Z", note} {
+		for at, text := range []string{fmt.Sprintf("%09d", i), "w1x w2x", "w3x", "", "", "",
+			"2026-01-02T03:04:05.000000Z", note} {
 			if err := put.BindText(at+1, text); err != nil {
 				b.Fatal(err)
 			}

@@ -329,7 +329,8 @@ func fromServer(b *testing.B, base, token, page string) (all []time.Duration, si
 		b.Fatal(err)
 	}
 	c := http.Client{Jar: jar}
-	login, err := http.NewRequestWithContext(b.Context(), "POST", base+"/ui/session", strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
+	login, err := http.NewRequestWithContext(b.Context(), "POST", base+"/ui/session",
+		strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -375,7 +376,8 @@ func inChromium(b *testing.B, login, page string) (all []time.Duration) {
 		if err := chromedp.Do(ctx, chromedp.Navigate(page), chromedp.WaitReady(chromedp.CSS("#events li"))); err != nil {
 			b.Fatal(err)
 		}
-		ms, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].loadEventEnd || performance.now()`))
+		ms, err := chromedp.Run(ctx,
+			chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].loadEventEnd || performance.now()`))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -428,7 +430,8 @@ func pagesOf(b *testing.B, h *served.Host, order string, pages int) (all []time.
 			NextCursor *string
 		}
 		from := time.Now()
-		if _, err := h.Do(b.Context(), "GET", "/v1/connections/many/streams/items/records?limit=100&order="+order+cursor, nil, &page); err != nil {
+		if _, err := h.Do(b.Context(), "GET", "/v1/connections/many/streams/items/records?limit=100&order="+order+cursor, nil,
+			&page); err != nil {
 			b.Fatalf("%s: %v", order, err)
 		}
 		all = append(all, time.Since(from))

@@ -44,7 +44,8 @@ func TestLies(t *testing.T) {
 
 // TestFlaky: on pages that are flaky but usable, the first call succeeds.
 func TestFlaky(t *testing.T) {
-	for _, name := range []string{"honest", "late", "rerender", "fades", "moves", "spins", "slow", "below", "shadow", "form", "shies"} {
+	for _, name := range []string{"honest", "late", "rerender", "fades", "moves", "spins", "slow", "below",
+		"shadow", "form", "shies"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.on(name)
@@ -73,7 +74,8 @@ func TestDialogs(t *testing.T) {
 	b.on("alert")
 	r := b.act(save + `,"on_dialog":"accept"}`)
 	b.is(r, "", "")
-	if d, _ := r.Details.(map[string]any)["dialog"].(map[string]any); d["type"] != "confirm" || d["answer"] != "accepted" || d["message_length"] != 7 {
+	if d, _ := r.Details.(map[string]any)["dialog"].(map[string]any); d["type"] != "confirm" ||
+		d["answer"] != "accepted" || d["message_length"] != 7 {
 		t.Errorf("the dialog in the details: %v", r.Details)
 	}
 	b.on("alert")
@@ -83,7 +85,8 @@ func TestDialogs(t *testing.T) {
 func TestNavigation(t *testing.T) {
 	b := newBench(t)
 	b.on("link")
-	b.is(b.act(`{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"kind":"navigation"}}`), "", "")
+	b.is(b.act(`{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"kind":"navigation"}}`), "",
+		"")
 	b.is(b.act(`{"verb":"navigate","history":"back"}`), "", "")
 	b.is(b.act(`{"verb":"navigate","history":"reload"}`), "", "")
 	r := b.act(`{"verb":"navigate","url":"http://shop.test/page/link#part"}`)

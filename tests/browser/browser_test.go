@@ -46,7 +46,8 @@ func open() (stop func()) {
 	_ = os.Chmod(dir, 0o711) // #nosec G302 -- the browser's user passes through
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	o := chromium.Options{Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"), Proxy: proxy.URL, Window: page.Viewport{Width: 1000, Height: 700}}
+	o := chromium.Options{Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"), Proxy: proxy.URL,
+		Window: page.Viewport{Width: 1000, Height: 700}}
 	if os.Geteuid() == 0 {
 		o.UID = 204000 + os.Getpid()%2000
 		o.GID = o.UID
@@ -83,7 +84,8 @@ func newBench(t testing.TB) *bench {
 	if one.err != nil {
 		t.Fatalf("open a browser: %v", one.err)
 	}
-	b := &bench{t, engine.New(engine.Options{Browser: one.browser, Identity: engine.NewIdentity(), Broke: func(err error) { t.Errorf("the host broke: %v", err) }})}
+	b := &bench{t, engine.New(engine.Options{Browser: one.browser, Identity: engine.NewIdentity(),
+		Broke: func(err error) { t.Errorf("the host broke: %v", err) }})}
 	t.Cleanup(b.engine.Close)
 	return b
 }

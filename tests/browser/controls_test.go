@@ -11,7 +11,8 @@ func TestControls(t *testing.T) {
 	b := newBench(t)
 	b.on("controls")
 	adjust := func(name string, value float64, more string) *engine.Result {
-		return b.act(fmt.Sprintf(`{"verb":"adjust","target":{"selector":{"label":%q}},"value":%g,"deadline_ms":20000%s}`, name, value, more))
+		return b.act(fmt.Sprintf(`{"verb":"adjust","target":{"selector":{"label":%q}},"value":%g,"deadline_ms":20000%s}`,
+			name, value, more))
 	}
 	mode := func(r *engine.Result, want string) {
 		t.Helper()
@@ -36,7 +37,8 @@ func TestControls(t *testing.T) {
 		b.is(b.act(`{"verb":"check","target":{"selector":{"label":"Terms"}},"checked":true}`), "", "")
 	}
 	b.is(b.act(`{"verb":"fill","target":{"selector":{"label":"Mail"}},"value":{"plain":"a@b.test"}}`), "", "")
-	b.is(b.act(`{"verb":"type","target":{"selector":{"label":"Mail"}},"value":{"plain":"c@d.test"},"mode":"keys"}`), "", "")
+	b.is(b.act(`{"verb":"type","target":{"selector":{"label":"Mail"}},"value":{"plain":"c@d.test"},"mode":"keys"}`), "",
+		"")
 	b.is(b.act(`{"verb":"fill","target":{"selector":{"label":"Note"}},"value":{"plain":"one\ntwo"}}`), "", "")
 	b.is(b.act(`{"verb":"clear","target":{"selector":{"label":"Mail"}}}`), "", "")
 	b.is(b.act(`{"verb":"hover","target":{"selector":{"label":"Mail"}}}`), "", "")

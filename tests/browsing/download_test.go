@@ -74,7 +74,8 @@ func fileServer(t *testing.T) string {
 }
 
 func clickFor(id string) browsing.M {
-	return browsing.M{"verb": "click", "target": browsing.Selector("id", id), "expect": browsing.M{"kind": "download"}, "budget_ms": 20000}
+	return browsing.M{"verb": "click", "target": browsing.Selector("id", id),
+		"expect": browsing.M{"kind": "download"}, "budget_ms": 20000}
 }
 
 // files returns the downloads of a reply.
@@ -104,7 +105,8 @@ func drain(t *testing.T, s *browsing.Session, handle any) []byte {
 		}
 		all = append(all, part...)
 	}
-	if _, errno := s.Handle(t.Context(), abi.CallClose, binary.LittleEndian.AppendUint32(nil, uint32(n))); errno != abi.OK {
+	if _, errno := s.Handle(t.Context(), abi.CallClose,
+		binary.LittleEndian.AppendUint32(nil, uint32(n))); errno != abi.OK {
 		t.Fatalf("close: %v", errno)
 	}
 	return all
@@ -155,7 +157,8 @@ func TestDownloads(t *testing.T) {
 		if body := drain(t, s, got[0]["handle"]); string(body) != "this is "+name {
 			t.Errorf("%s: %q", name, body)
 		}
-		if got[0]["mime"] != "text/csv" || got[0]["url_host"] != strings.TrimPrefix(site, "http://") || got[0]["bytes"] != float64(len("this is "+name)) {
+		if got[0]["mime"] != "text/csv" || got[0]["url_host"] != strings.TrimPrefix(site, "http://") ||
+			got[0]["bytes"] != float64(len("this is "+name)) {
 			t.Errorf("%s: %v", name, got[0])
 		}
 		if bytes.Contains(r.Raw, []byte(data)) {
@@ -170,7 +173,8 @@ func TestDownloads(t *testing.T) {
 		const handle = "sluice-sealed-v1-abcdefghijklmnopqrstuvwxyz"
 		s.Seal("token", handle, " is plain", [][]byte{[]byte(" is plain")}, nil)
 		got := files(s.Must(clickFor("plain")))
-		if len(got) != 1 || got[0]["bytes"] != float64(len("this"+handle)) || string(drain(t, s, got[0]["handle"])) != "this"+handle {
+		if len(got) != 1 || got[0]["bytes"] != float64(len("this"+handle)) ||
+			string(drain(t, s, got[0]["handle"])) != "this"+handle {
 			t.Errorf("%v", got)
 		}
 	})
@@ -178,7 +182,8 @@ func TestDownloads(t *testing.T) {
 		for n := len(names) + 1; n > 0; n-- {
 			select {
 			case got := <-notices:
-				if code, name, _ := strings.Cut(got, " "); code != "download_done" || name == "" || strings.ContainsAny(name, "/\\\r\n") {
+				if code, name, _ := strings.Cut(got, " "); code != "download_done" || name == "" ||
+					strings.ContainsAny(name, "/\\\r\n") {
 					t.Errorf("%q", got)
 				}
 			case <-time.After(2 * time.Minute):
@@ -194,7 +199,8 @@ func TestDownloads(t *testing.T) {
 	})
 	t.Run("slow", func(t *testing.T) { // handed over by the reply that comes after its end
 		s.Must(browsing.M{"verb": "click", "target": browsing.Selector("id", "slow")})
-		r := s.Must(browsing.M{"verb": "expect", "expect": browsing.M{"kind": "download", "name_matches": "slow.csv"}, "timeout_ms": 10000})
+		r := s.Must(browsing.M{"verb": "expect", "expect": browsing.M{"kind": "download", "name_matches": "slow.csv"},
+			"timeout_ms": 10000})
 		var reply struct{ Downloads []map[string]any }
 		decode(t, r.Raw, &reply)
 		if len(reply.Downloads) != 1 || len(drain(t, s, reply.Downloads[0]["handle"])) != 1<<16+3 {
@@ -227,7 +233,8 @@ func TestDownloads(t *testing.T) {
 		kept, ended := 0, 0
 		for end := time.Now().Add(90 * time.Second); ended < 100 && time.Now().Before(end); {
 			var reply struct{ Downloads []map[string]any }
-			decode(t, s.Call(browsing.M{"verb": "expect", "expect": browsing.M{"kind": "download"}, "timeout_ms": 1000}).Raw, &reply)
+			decode(t, s.Call(browsing.M{"verb": "expect", "expect": browsing.M{"kind": "download"}, "timeout_ms": 1000}).Raw,
+				&reply)
 			for _, f := range reply.Downloads {
 				if f["handle"] != nil {
 					kept++
@@ -242,7 +249,8 @@ func TestDownloads(t *testing.T) {
 		if kept > 10 || ended == 0 { // 12 there were before
 			t.Errorf("%d were kept, %d ended", kept, ended)
 		}
-		s.Must(browsing.M{"verb": "navigate", "url": site + "/", "deadline_ms": 60000}) // away from a page that is still busy with the many
+		// away from a page that is still busy with the many
+		s.Must(browsing.M{"verb": "navigate", "url": site + "/", "deadline_ms": 60000})
 		r := s.Call(clickFor("plain"))
 		if r.State != "failed" || len(files(r)) == 0 || files(r)[len(files(r))-1]["reason"] != "too_many" {
 			t.Errorf("%s", r.Raw)
@@ -257,7 +265,8 @@ func TestDownloads(t *testing.T) {
 func TestDownloadsDenied(t *testing.T) {
 	site, data := fileServer(t), browsing.Dir(t)
 	notices := make(chan string, 1000)
-	s := browsing.Begin(t, browsing.Host(t, browser.Options{Data: data}), browser.SessionOptions{Notice: func(code, _ string) { notices <- code }}, site)
+	s := browsing.Begin(t, browsing.Host(t, browser.Options{Data: data}),
+		browser.SessionOptions{Notice: func(code, _ string) { notices <- code }}, site)
 	s.Must(browsing.M{"verb": "open", "url": site + "/"})
 	r := s.Call(clickFor("plain"))
 	if got := <-notices; got != "download_denied" {

@@ -19,10 +19,12 @@ import (
 // floods are requests that a guest can make as fast as it likes, and how each is
 // refused.
 var floods = []struct{ request, refusal string }{
-	{`{`, "invalid_request"}, {`{"verb":"x"}`, "unknown_verb"}, {`{"verb":"click","target":{"selector":{}}}`, "INVALID_SELECTOR"},
-	{`{"verb":"open"}`, "surface_already_open"}, {`{"verb":"click","action_type":"local_state"}`, "invalid_request"},
+	{`{`, "invalid_request"}, {`{"verb":"x"}`, "unknown_verb"},
+	{`{"verb":"click","target":{"selector":{}}}`, "INVALID_SELECTOR"}, {`{"verb":"open"}`, "surface_already_open"},
+	{`{"verb":"click","action_type":"local_state"}`, "invalid_request"},
 	{`{"verb":"fill","target":{"selector":{"id":"b"}},"value":{"sealed":"sluice-sealed-v1-none"}}`, "rate_limited"},
-	{`{"verb":"mark","phase":"again"}`, ""}, {`{"verb":"snapshot"}`, ""}, {`{"verb":"extract","items":[{"name":"l","take":"links"}]}`, ""},
+	{`{"verb":"mark","phase":"again"}`, ""}, {`{"verb":"snapshot"}`, ""},
+	{`{"verb":"extract","items":[{"name":"l","take":"links"}]}`, ""},
 	{`{"verb":"cookies","to":"network","hosts":["` + strings.Repeat(`a.test","`, 60) + `b.test"]}`, ""},
 	{`{"verb":"hover","target":{"selector":{"id":"b"}}}`, "rate_limited"},
 	{`{"verb":"snapshot","query":"` + strings.Repeat("x", 300<<10) + `"}`, "invalid_request"},
@@ -69,7 +71,9 @@ func TestCallFlood(t *testing.T) {
 	if grown := settledHeap() - heap - int64(events)*1024; grown > 16<<20 {
 		t.Errorf("the host keeps %d MiB of it", grown>>20)
 	}
-	if r := s.Must(browsing.M{"verb": "extract", "items": []browsing.M{{"name": "b", "take": "text", "target": browsing.Selector("id", "b")}}}); string(r.Items["b"]) != `"x"` {
+	if r := s.Must(browsing.M{"verb": "extract",
+		"items": []browsing.M{{"name": "b", "take": "text",
+			"target": browsing.Selector("id", "b")}}}); string(r.Items["b"]) != `"x"` {
 		t.Errorf("afterwards: %s", r.Raw)
 	}
 }

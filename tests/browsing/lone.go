@@ -39,7 +39,8 @@ func Lone(tb testing.TB, pages map[string]string) *chromium.Browser {
 	dir := Dir(tb)
 	o := chromium.Options{
 		Binary: found, Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"), Proxy: site.URL,
-		Window: page.Viewport{Width: 1280, Height: 720, Scale: 1}, Tabs: chromium.TabOptions{Allowed: func(string) error { return nil }},
+		Window: page.Viewport{Width: 1280, Height: 720, Scale: 1},
+		Tabs:   chromium.TabOptions{Allowed: func(string) error { return nil }},
 	}
 	if os.Geteuid() == 0 {
 		o.UID = 208000 + os.Getpid()%900

@@ -77,7 +77,10 @@ func TestNeighbours(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: only browsers of a root host have uids of their own")
 	}
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "<!doctype html>x") }))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		_, _ = fmt.Fprint(w, "<!doctype html>x")
+	}))
 	defer site.Close()
 	data := browsing.Dir(t)
 	h := browsing.Host(t, browser.Options{Data: data, MaxSurfaces: 2})
@@ -93,7 +96,8 @@ func TestNeighbours(t *testing.T) {
 		t.Fatalf("uids %v", uids)
 	}
 	own := filepath.Join(data, "profiles", "one", "one")
-	if got := intruder(t, uids[0], []string{own}, pids[0]); !strings.Contains(got, "lists "+own) || !strings.Contains(got, "signals") {
+	if got := intruder(t, uids[0], []string{own}, pids[0]); !strings.Contains(got, "lists "+own) ||
+		!strings.Contains(got, "signals") {
 		t.Fatalf("the intruder reaches nothing of its own: %q", got) // so it would find nothing elsewhere
 	}
 	var dirs []string

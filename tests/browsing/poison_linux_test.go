@@ -78,9 +78,12 @@ func poison(t *testing.T, profile, site string) {
 	settings["homepage"], settings["homepage_is_newtabpage"] = site+"/home", false
 	settings["proxy"] = map[string]any{"mode": "direct"}
 	settings["extensions"] = map[string]any{"settings": map[string]any{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": map[string]any{
-		"path": extension, "location": 4, "state": 1, "manifest": map[string]any{"manifest_version": 2, "name": "evil", "version": "1"}}}}
-	settings["profile"] = map[string]any{"exit_type": "Crashed", "content_settings": map[string]any{"exceptions": map[string]any{
-		"geolocation": map[string]any{site + ",*": map[string]any{"setting": 1}}, "clipboard": map[string]any{site + ",*": map[string]any{"setting": 1}}}}}
+		"path": extension, "location": 4, "state": 1,
+		"manifest": map[string]any{"manifest_version": 2, "name": "evil", "version": "1"}}}}
+	settings["profile"] = map[string]any{"exit_type": "Crashed",
+		"content_settings": map[string]any{"exceptions": map[string]any{
+			"geolocation": map[string]any{site + ",*": map[string]any{"setting": 1}},
+			"clipboard":   map[string]any{site + ",*": map[string]any{"setting": 1}}}}}
 	raw, err = json.Marshal(settings)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +101,8 @@ func poison(t *testing.T, profile, site string) {
 // who returns the origin that a page shows.
 func who(t *testing.T, s *browsing.Session) string {
 	t.Helper()
-	r := s.Must(browsing.M{"verb": "extract", "items": []browsing.M{{"name": "who", "take": "text", "target": browsing.Selector("id", "who")}}})
+	r := s.Must(browsing.M{"verb": "extract",
+		"items": []browsing.M{{"name": "who", "take": "text", "target": browsing.Selector("id", "who")}}})
 	return strings.Trim(string(r.Items["who"]), `"`)
 }
 
@@ -114,7 +118,8 @@ func TestPoisonedProfile(t *testing.T) {
 	}
 	s := begin("one")
 	s.Must(browsing.M{"verb": "open", "persistent": true})
-	s.Must(browsing.M{"verb": "navigate", "url": site.URL + "/first", "expect": browsing.TextIs(browsing.Selector("id", "who"), "installed"), "verify": browsing.M{"window_ms": 5000}})
+	s.Must(browsing.M{"verb": "navigate", "url": site.URL + "/first",
+		"expect": browsing.TextIs(browsing.Selector("id", "who"), "installed"), "verify": browsing.M{"window_ms": 5000}})
 	s.End()
 	poison(t, filepath.Join(data, "profiles", "one", "one"), site.URL)
 
@@ -140,7 +145,8 @@ func TestPoisonedProfile(t *testing.T) {
 		t.Errorf("the worker did not try to get out: %q", got)
 	}
 	for _, path := range []string{"/denied", "/claims"} {
-		if r := s.Call(browsing.M{"verb": "navigate", "url": site.URL + path}); r.Code != "ACTION_REJECTED" || r.Detail != "host_denied" {
+		if r := s.Call(browsing.M{"verb": "navigate", "url": site.URL + path}); r.Code != "ACTION_REJECTED" ||
+			r.Detail != "host_denied" {
 			t.Errorf("%s: %s", path, r)
 		}
 	}

@@ -23,7 +23,10 @@ func (inward) LookupNetIP(context.Context, string, string) ([]netip.Addr, error)
 // the browser sees only a failed tunnel. An untrusted certificate is an error of its
 // own, which nothing overrides.
 func TestRefusedOverTLS(t *testing.T) {
-	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "<p id=in>inside</p>") }))
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		_, _ = fmt.Fprint(w, "<p id=in>inside</p>")
+	}))
 	defer secure.Close()
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -48,7 +51,8 @@ func TestRefusedOverTLS(t *testing.T) {
 				t.Errorf("navigate: %s", r)
 			}
 			s.Must(browsing.M{"verb": "navigate", "url": site.URL + "/"})
-			r := s.Call(browsing.M{"verb": "click", "target": browsing.Selector("id", c.id), "expect": browsing.M{"kind": "exists", "target": browsing.Selector("id", "in")}})
+			r := s.Call(browsing.M{"verb": "click", "target": browsing.Selector("id", c.id),
+				"expect": browsing.M{"kind": "exists", "target": browsing.Selector("id", "in")}})
 			if r.Code != c.code || r.Detail != c.detail {
 				t.Errorf("click: %s", r)
 			}
@@ -59,7 +63,8 @@ func TestRefusedOverTLS(t *testing.T) {
 	verdicts := map[string]bool{}
 	for _, e := range s.Run.Events("run.browser_egress_denied") {
 		verdicts[fmt.Sprint(e.Data["host"], " ", e.Data["verdict"])] = true
-		if e.Data["host"] != "inside.example" && e.Data["host"] != "connectivitycheck.gstatic.com" { // which it asks after an error of a certificate
+		// which it asks after an error of a certificate
+		if e.Data["host"] != "inside.example" && e.Data["host"] != "connectivitycheck.gstatic.com" {
 			t.Errorf("the browser itself called %v", e.Data)
 		}
 	}

@@ -101,7 +101,8 @@ func (r *rules) on(t *testing.T, path string) {
 func (r *rules) log(t *testing.T) string {
 	t.Helper()
 	var text string
-	got := r.call(browsing.M{"verb": "extract", "items": []browsing.M{{"name": "log", "take": "text", "target": browsing.Selector("css", "#log")}}})
+	got := r.call(browsing.M{"verb": "extract",
+		"items": []browsing.M{{"name": "log", "take": "text", "target": browsing.Selector("css", "#log")}}})
 	decode(t, got.Items["log"], &text)
 	return strings.TrimSpace(text)
 }
@@ -150,10 +151,12 @@ func button(name string) browsing.M { return browsing.Selector("role", "button",
 func TestRules(t *testing.T) {
 	site, data := ruleServer(t), browsing.Dir(t)
 	r := &rules{t: t, site: site}
-	h := browsing.Host(t, browser.Options{Data: data, ActionsPerMinute: 6000, ProbeInterval: 200 * time.Millisecond, Log: slog.New(slog.NewTextHandler(r, nil))})
+	h := browsing.Host(t, browser.Options{Data: data, ActionsPerMinute: 6000, ProbeInterval: 200 * time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(r, nil))})
 	r.Session = browsing.Begin(t, h, browser.SessionOptions{Trace: true}, site)
 	const handle, password = "sluice-sealed-v1-abcdefghijklmnopqrstuvwxyz", "correct horse battery"
-	r.Seal("password", handle, password, [][]byte{[]byte(password)}, []abi.Destination{{Origin: site, Placements: []string{"browser_fill"}}})
+	r.Seal("password", handle, password, [][]byte{[]byte(password)},
+		[]abi.Destination{{Origin: site, Placements: []string{"browser_fill"}}})
 	if got := r.call(browsing.M{"verb": "open", "url": site + "/"}); got.Errno != abi.OK {
 		t.Fatalf("%s", got.Raw)
 	}
@@ -174,7 +177,9 @@ func TestRules(t *testing.T) {
 			t.Errorf("the page saw %q", got)
 		}
 		// What fails on the page is a reply that says so.
-		if got := r.call(browsing.M{"verb": "click", "target": button("None"), "actionable_timeout_ms": 0, "deadline_ms": 2000}); got.Errno != abi.OK || got.Success || got.Dispatched || got.Code != "ELEMENT_NOT_FOUND" || got.State != "failed" {
+		if got := r.call(browsing.M{"verb": "click", "target": button("None"), "actionable_timeout_ms": 0,
+			"deadline_ms": 2000}); got.Errno != abi.OK || got.Success || got.Dispatched || got.Code != "ELEMENT_NOT_FOUND" ||
+			got.State != "failed" {
 			t.Errorf("%s", got.Raw)
 		}
 	})
@@ -182,14 +187,21 @@ func TestRules(t *testing.T) {
 	t.Run("no script", func(t *testing.T) {
 		r.on(t, "/")
 		const evil = "document.getElementById('log').append('evil')"
-		for _, verb := range []string{"navigate", "click", "type", "press", "select", "check", "adjust", "scroll", "hover", "upload", "wait", "expect", "extract", "snapshot", "screenshot", "mark"} {
-			r.call(browsing.M{"verb": verb, "url": "javascript:" + evil, "script": evil, "expression": evil, "function": "()=>" + evil, "target": browsing.Selector("css", "#log"), "deadline_ms": 500,
-				"actionable_timeout_ms": 0, "expect": browsing.M{"kind": "script", "script": evil}, "for": "script", "timeout_ms": 500})
+		for _, verb := range []string{"navigate", "click", "type", "press", "select", "check", "adjust", "scroll", "hover",
+			"upload", "wait", "expect", "extract", "snapshot", "screenshot", "mark"} {
+			r.call(browsing.M{"verb": verb, "url": "javascript:" + evil, "script": evil, "expression": evil,
+				"function": "()=>" + evil, "target": browsing.Selector("css", "#log"), "deadline_ms": 500,
+				"actionable_timeout_ms": 0, "expect": browsing.M{"kind": "script", "script": evil},
+				"for": "script", "timeout_ms": 500})
 		}
-		if got := r.call(browsing.M{"verb": "navigate", "url": "javascript:" + evil}); got.Detail != "scheme_denied" || got.Dispatched {
+		if got := r.call(browsing.M{"verb": "navigate", "url": "javascript:" + evil}); got.Detail != "scheme_denied" ||
+			got.Dispatched {
 			t.Errorf("%s", got.Raw)
 		}
-		if got := r.call(browsing.M{"verb": "expect", "timeout_ms": 500, "expect": browsing.M{"kind": "exists", "target": browsing.Selector("css", `#log),*{background:url("javascript:`+evil+`")}`)}}); got.Errno == abi.OK && got.Success {
+		if got := r.call(browsing.M{"verb": "expect", "timeout_ms": 500,
+			"expect": browsing.M{"kind": "exists",
+				"target": browsing.Selector("css", `#log),*{background:url("javascript:`+evil+`")}`)}}); got.Errno == abi.OK &&
+			got.Success {
 			t.Errorf("%s", got.Raw)
 		}
 		if got := r.log(t); got != "" {
@@ -199,7 +211,9 @@ func TestRules(t *testing.T) {
 
 	t.Run("a click is move, press, release", func(t *testing.T) {
 		r.on(t, "/events")
-		if got := r.call(browsing.M{"verb": "click", "target": button("Go"), "expect": browsing.M{"kind": "text", "target": browsing.Selector("css", "#log"), "op": "contains", "value": "click"}}); !got.Success {
+		if got := r.call(browsing.M{"verb": "click", "target": button("Go"),
+			"expect": browsing.M{"kind": "text", "target": browsing.Selector("css", "#log"), "op": "contains",
+				"value": "click"}}); !got.Success {
 			t.Errorf("%s", got.Raw)
 		}
 		if got := r.log(t); got != "pointermove mousemove pointerdown mousedown pointerup mouseup click" {
@@ -221,10 +235,12 @@ func TestRules(t *testing.T) {
 		id := r.element(t, "Go")
 		r.call(browsing.M{"verb": "click", "target": button("Anew")})
 		expect := browsing.M{"kind": "text", "target": browsing.Selector("css", "#log"), "op": "equals", "value": "new"}
-		if got := r.call(browsing.M{"verb": "click", "target": browsing.M{"element_id": id}, "expect": expect}); got.Code != "STALE_REFERENCE" || got.Dispatched {
+		if got := r.call(browsing.M{"verb": "click", "target": browsing.M{"element_id": id},
+			"expect": expect}); got.Code != "STALE_REFERENCE" || got.Dispatched {
 			t.Errorf("another element was taken for it: %s", got.Raw)
 		}
-		if got := r.call(browsing.M{"verb": "click", "target": browsing.M{"element_id": id}, "rebind": true, "expect": expect}); !got.Success || got.Details["rebound"] != true {
+		if got := r.call(browsing.M{"verb": "click", "target": browsing.M{"element_id": id}, "rebind": true,
+			"expect": expect}); !got.Success || got.Details["rebound"] != true {
 			t.Errorf("%s", got.Raw)
 		}
 		if got := r.log(t); got != "new" {
@@ -235,7 +251,9 @@ func TestRules(t *testing.T) {
 	t.Run("matches is RE2 of the host", func(t *testing.T) {
 		r.on(t, "/liar")
 		expect := func(pattern string) browsing.Reply {
-			return r.call(browsing.M{"verb": "expect", "timeout_ms": 500, "expect": browsing.M{"kind": "text", "target": browsing.Selector("css", "#text"), "op": "matches", "value": pattern}})
+			return r.call(browsing.M{"verb": "expect", "timeout_ms": 500,
+				"expect": browsing.M{"kind": "text", "target": browsing.Selector("css", "#text"),
+					"op": "matches", "value": pattern}})
 		}
 		if got := expect("^(a+)+$"); got.Success {
 			t.Errorf("the page decided: %s", got.Raw)
@@ -261,17 +279,25 @@ func TestRules(t *testing.T) {
 			want    string
 			code    string
 		}{
-			{browsing.M{"verb": "click", "target": button("None")}, "", `^(resolve=\w+ )*resolve=failure (recover=retry (resolve=\w+ )*resolve=failure )*recover=failure$`, "ELEMENT_NOT_FOUND"},
-			{browsing.M{"verb": "click", "target": button("Under")}, "", `^(resolve=\w+ )*resolve=failure (recover=retry (resolve=\w+ )*resolve=failure )*recover=failure$`, "ACTION_REJECTED"},
-			{browsing.M{"verb": "navigate", "url": "http://127.0.0.1:1/"}, "", `resolve=success execute=failure.* recover=failure$`, ""},
-			{browsing.M{"verb": "click", "target": button("Go"), "expect": shown}, "", `^resolve=success execute=success verify=.*stabilize=failure.* recover=failure$`, "VERIFICATION_FAILED"},
-			{browsing.M{"verb": "adjust", "target": browsing.Selector("label", "Volume"), "value": 30, "tolerance": 0.5}, "/track", `^resolve=success execute=success .*verify=.*recover=.*recover=failure$`, "CONTROL_CONVERGENCE_FAILED"},
+			{browsing.M{"verb": "click", "target": button("None")}, "",
+				`^(resolve=\w+ )*resolve=failure (recover=retry (resolve=\w+ )*resolve=failure )*recover=failure$`,
+				"ELEMENT_NOT_FOUND"},
+			{browsing.M{"verb": "click", "target": button("Under")}, "",
+				`^(resolve=\w+ )*resolve=failure (recover=retry (resolve=\w+ )*resolve=failure )*recover=failure$`,
+				"ACTION_REJECTED"},
+			{browsing.M{"verb": "navigate", "url": "http://127.0.0.1:1/"}, "",
+				`resolve=success execute=failure.* recover=failure$`, ""},
+			{browsing.M{"verb": "click", "target": button("Go"), "expect": shown}, "",
+				`^resolve=success execute=success verify=.*stabilize=failure.* recover=failure$`, "VERIFICATION_FAILED"},
+			{browsing.M{"verb": "adjust", "target": browsing.Selector("label", "Volume"), "value": 30, "tolerance": 0.5},
+				"/track", `^resolve=success execute=success .*verify=.*recover=.*recover=failure$`, "CONTROL_CONVERGENCE_FAILED"},
 		} {
 			if c.page != "" {
 				r.on(t, c.page)
 			}
 			got := r.call(quick(c.request))
-			if steps := stages(t, got.Raw); !regexp.MustCompile(c.want).MatchString(steps) || c.code != "" && got.Code != c.code {
+			if steps := stages(t, got.Raw); !regexp.MustCompile(c.want).MatchString(steps) ||
+				c.code != "" && got.Code != c.code {
 				t.Errorf("%v: %s %s, want %s", c.request, got.Code, steps, c.want)
 			}
 		}
@@ -282,7 +308,8 @@ func TestRules(t *testing.T) {
 	t.Run("one process for one profile", func(t *testing.T) {
 		other := browsing.Begin(t, h, browser.SessionOptions{Connection: "two", Name: "two", Connector: "test"}, site)
 		other.Must(browsing.M{"verb": "open", "url": site + "/cookie"})
-		mine, theirs := processOf(t, filepath.Join(data, "profiles", "one")), processOf(t, filepath.Join(data, "profiles", "two"))
+		mine, theirs := processOf(t, filepath.Join(data, "profiles", "one")),
+			processOf(t, filepath.Join(data, "profiles", "two"))
 		if mine == theirs || mine == 0 || theirs == 0 {
 			t.Errorf("processes %d and %d", mine, theirs)
 		}
@@ -292,7 +319,9 @@ func TestRules(t *testing.T) {
 		if a, b := proxyOf(t, mine), proxyOf(t, theirs); a == "" || os.Geteuid() != 0 && a == b {
 			t.Errorf("proxies %q and %q", a, b)
 		}
-		if raw := other.Must(browsing.M{"verb": "extract", "items": []browsing.M{{"name": "n", "take": "text", "target": browsing.Selector("css", "#log")}}}).Raw; !bytes.Contains(raw, []byte(`"0 cookies"`)) {
+		if raw := other.Must(browsing.M{"verb": "extract",
+			"items": []browsing.M{{"name": "n", "take": "text",
+				"target": browsing.Selector("css", "#log")}}}).Raw; !bytes.Contains(raw, []byte(`"0 cookies"`)) {
 			t.Errorf("a cookie of another connection: %s", raw)
 		}
 		r.on(t, "/cookie")
@@ -304,10 +333,12 @@ func TestRules(t *testing.T) {
 
 	t.Run("secrets", func(t *testing.T) { // for what is looked for below
 		r.on(t, "/secret")
-		if got := r.call(browsing.M{"verb": "fill", "target": browsing.Selector("css", "#pw"), "value": browsing.M{"sealed": handle}}); !got.Success {
+		if got := r.call(browsing.M{"verb": "fill", "target": browsing.Selector("css", "#pw"),
+			"value": browsing.M{"sealed": handle}}); !got.Success {
 			t.Fatalf("%s", got.Raw)
 		}
-		if got := r.call(browsing.M{"verb": "fill", "target": browsing.Selector("css", "#user"), "value": browsing.M{"plain": "typed-by-the-guest"}}); !got.Success {
+		if got := r.call(browsing.M{"verb": "fill", "target": browsing.Selector("css", "#user"),
+			"value": browsing.M{"plain": "typed-by-the-guest"}}); !got.Success {
 			t.Errorf("%s", got.Raw)
 		}
 		r.call(browsing.M{"verb": "click", "target": button("Say")})
@@ -323,7 +354,8 @@ func TestRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		var lost []browsing.Event
-		for end := time.Now().Add(2 * time.Minute); len(lost) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); len(lost) == 0 &&
+			time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			lost = r.Run.Events("lost")
 		}
 		if len(lost) != 1 {
@@ -331,7 +363,8 @@ func TestRules(t *testing.T) {
 		}
 		code, _ := lost[0].Data["code"].(string)
 		detail, _ := lost[0].Data["detail"].(string)
-		if !slices.Contains([]string{"browser_surface_cdp_unreachable", "browser_surface_cdp_disconnected"}, code) || len(detail) > 200 || detail == "" || regexp.MustCompile(`[0-9/]`).MatchString(detail) {
+		if !slices.Contains([]string{"browser_surface_cdp_unreachable", "browser_surface_cdp_disconnected"}, code) ||
+			len(detail) > 200 || detail == "" || regexp.MustCompile(`[0-9/]`).MatchString(detail) {
 			t.Errorf("%s: %s", code, detail)
 		}
 		if got := r.call(browsing.M{"verb": "snapshot"}); got.Refusal != "surface_lost" {
@@ -347,7 +380,8 @@ func TestRules(t *testing.T) {
 		for _, e := range r.Run.Events("") {
 			said += fmt.Sprintln(e)
 		}
-		never := []string{"devtools", "DevTools", "ws://", "targetId", "sessionId", "webSocketDebuggerUrl", "Runtime.", "Page.", "cookie-value-of-one", password, data, strings.TrimPrefix(proxy, "http://")}
+		never := []string{"devtools", "DevTools", "ws://", "targetId", "sessionId", "webSocketDebuggerUrl", "Runtime.",
+			"Page.", "cookie-value-of-one", password, data, strings.TrimPrefix(proxy, "http://")}
 		for _, secret := range never {
 			if secret != "" && strings.Contains(said, secret) {
 				i := strings.Index(said, secret)
@@ -385,7 +419,8 @@ func TestRules(t *testing.T) {
 
 // limits checks the rows of the table in docs/spec/browser.md, "Limits".
 func limits(t *testing.T, r *rules) {
-	if got := r.call(browsing.M{"verb": "snapshot", "padding": strings.Repeat("x", 256<<10)}); got.Refusal != "invalid_request" {
+	if got := r.call(browsing.M{"verb": "snapshot",
+		"padding": strings.Repeat("x", 256<<10)}); got.Refusal != "invalid_request" {
 		t.Errorf("a request of more than 256 KiB: %s", got.Raw)
 	}
 	r.on(t, "/long")
@@ -443,7 +478,8 @@ func limits(t *testing.T, r *rules) {
 	for n := range 5 { // the fourth and fifth are one too many
 		var closed string
 		verb := "click"
-		for end := time.Now().Add(2 * time.Minute); len(open) < min(n+2, 4) || closed == "" && n >= 3; verb = "hover" { // a window may open a moment after the click
+		// a window may open a moment after the click
+		for end := time.Now().Add(2 * time.Minute); len(open) < min(n+2, 4) || closed == "" && n >= 3; verb = "hover" {
 			if time.Now().After(end) {
 				break
 			}
@@ -453,7 +489,9 @@ func limits(t *testing.T, r *rules) {
 					Closed string
 				}
 			}
-			decode(t, r.call(browsing.M{"verb": verb, "target": button("Open"), "expect": browsing.M{"kind": "focused", "target": button("Open"), "equals": true}, "allow_preexisting": true}).Raw, &reply)
+			decode(t, r.call(browsing.M{"verb": verb, "target": button("Open"),
+				"expect": browsing.M{"kind": "focused", "target": button("Open"), "equals": true}, "allow_preexisting": true}).Raw,
+				&reply)
 			open = nil
 			for _, tab := range reply.Tabs {
 				if closed += tab.Closed; tab.Closed == "" {
@@ -477,7 +515,8 @@ func limits(t *testing.T, r *rules) {
 		t.Errorf("noise: %s", noise.Raw)
 	}
 	r.on(t, "/tall") // 60 Mpx
-	if got := r.call(browsing.M{"verb": "screenshot", "full_page": true, "deadline_ms": 60_000}); got.Refusal != "result_too_large" {
+	if got := r.call(browsing.M{"verb": "screenshot", "full_page": true,
+		"deadline_ms": 60_000}); got.Refusal != "result_too_large" {
 		t.Errorf("60 Mpx: %s", got.Raw)
 	}
 }

@@ -27,7 +27,8 @@ func TestDownloadOnFullShelf(t *testing.T) {
 	if got := files(r); len(got) != 1 || got[0]["handle"] != nil || got[0]["reason"] != "too_many_open" {
 		t.Fatalf("%s", r.Raw)
 	}
-	if _, errno := s.Handle(context.Background(), abi.CallClose, binary.LittleEndian.AppendUint32(nil, open[0])); errno != abi.OK {
+	if _, errno := s.Handle(context.Background(), abi.CallClose,
+		binary.LittleEndian.AppendUint32(nil, open[0])); errno != abi.OK {
 		t.Fatal(errno)
 	}
 	var reply struct{ Downloads []map[string]any }

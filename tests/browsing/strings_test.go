@@ -50,11 +50,13 @@ s.options[0].text=bad;b.onclick=()=>{alert(bad);console.log(bad);console.error(b
 	defer site.Close()
 	data := browsing.Dir(t)
 	h := browsing.Host(t, browser.Options{Data: data, ActionsPerMinute: 1000})
-	s := browsing.Begin(t, h, browser.SessionOptions{Request: abi.BrowserRequest{Uploads: true, CookieHandoff: []string{"a.test"}}}, site.URL)
+	s := browsing.Begin(t, h,
+		browser.SessionOptions{Request: abi.BrowserRequest{Uploads: true, CookieHandoff: []string{"a.test"}}}, site.URL)
 	s.Must(browsing.M{"verb": "open", "url": site.URL, "trace": true})
 	target := browsing.Selector("id", "b")
 	for _, q := range []browsing.M{
-		{"verb": "click", "target": target, "intent": bad, "expect": browsing.M{"kind": "text", "target": target, "op": "contains", "value": bad}},
+		{"verb": "click", "target": target, "intent": bad,
+			"expect": browsing.M{"kind": "text", "target": target, "op": "contains", "value": bad}},
 		{"verb": "click", "target": browsing.Selector("test_id", bad, "index", 0), "declared": bad},
 		{"verb": "click", "target": browsing.Selector("name", bad), "intent": bad, "tab": bad},
 		{"verb": "fill", "target": browsing.Selector("id", "i"), "value": browsing.M{"plain": bad}, "intent": bad},

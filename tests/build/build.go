@@ -56,7 +56,8 @@ func ProgramAt(path string) error {
 
 // Module returns the path of a program for the sandbox, without a manifest.
 func Module(dir string, flags ...string) (path string, err error) {
-	return made(dir, ".wasm", []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, append(slices.Clone(guestFlags), flags...)...)
+	return made(dir, ".wasm", []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"},
+		append(slices.Clone(guestFlags), flags...)...)
 }
 
 // Guest returns the contents of Module's file.

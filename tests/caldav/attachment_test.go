@@ -68,11 +68,15 @@ func TestAttachmentsOfRadicale(t *testing.T) {
 	server := startRadicale(t)
 	server.calendar(t, "/sam/work/", "Work")
 	server.addressBook(t, "/sam/people/", "People")
-	server.put(t, "/sam/people/ada.vcf", "BEGIN:VCARD", "VERSION:3.0", "UID:ada", "FN:Ada Lovelace", "N:Lovelace;Ada;;;", "END:VCARD")
+	server.put(t, "/sam/people/ada.vcf", "BEGIN:VCARD", "VERSION:3.0", "UID:ada", "FN:Ada Lovelace",
+		"N:Lovelace;Ada;;;", "END:VCARD")
 	pdf := "%PDF-1.7\n" + strings.Repeat("all of it\n", 20_000)
-	server.put(t, "/sam/work/1.ics", "BEGIN:VEVENT", "UID:one", "DTSTAMP:20260101T000000Z", "SUMMARY:One", "DTSTART:20260310T090000Z",
-		`ATTACH;FMTTYPE=application/pdf;ENCODING=BASE64;VALUE=BINARY;X-FILENAME="plan.pdf":`+base64.StdEncoding.EncodeToString([]byte(pdf)), "END:VEVENT")
-	server.put(t, "/sam/work/2.ics", "BEGIN:VEVENT", "UID:two", "DTSTAMP:20260101T000000Z", "SUMMARY:Two", "DTSTART:20260311T090000Z",
+	server.put(t, "/sam/work/1.ics", "BEGIN:VEVENT", "UID:one", "DTSTAMP:20260101T000000Z", "SUMMARY:One",
+		"DTSTART:20260310T090000Z",
+		`ATTACH;FMTTYPE=application/pdf;ENCODING=BASE64;VALUE=BINARY;X-FILENAME="plan.pdf":`+
+			base64.StdEncoding.EncodeToString([]byte(pdf)), "END:VEVENT")
+	server.put(t, "/sam/work/2.ics", "BEGIN:VEVENT", "UID:two", "DTSTAMP:20260101T000000Z", "SUMMARY:Two",
+		"DTSTART:20260311T090000Z",
 		"ATTACH;FMTTYPE=text/vcard:"+server.url+"/sam/people/ada.vcf", "ATTACH:https://elsewhere.example/x", "END:VEVENT")
 	c := open(t, server)
 	c.collect(t)

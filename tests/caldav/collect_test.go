@@ -27,13 +27,22 @@ func fill(t *testing.T, r *radicale) {
 	r.calendar(t, "/sam/work/", "Work")
 	r.calendar(t, "/sam/home/", "Home &amp; garden")
 	r.addressBook(t, "/sam/people/", "People")
-	r.put(t, "/sam/work/1.ics", "BEGIN:VEVENT", "UID:meeting", "DTSTAMP:20260101T000000Z", "SUMMARY:Meeting\\, long", "DTSTART;TZID=Europe/Berlin:20260310T090000",
-		"DURATION:PT1H30M", "ORGANIZER;CN=Ada:mailto:ada@example.org", "ATTENDEE;CN=Bob;PARTSTAT=ACCEPTED:mailto:bob@example.org", "CATEGORIES:a,b", "END:VEVENT")
-	r.put(t, "/sam/work/2.ics", "BEGIN:VEVENT", "UID:daily", "DTSTAMP:20260101T000000Z", "SUMMARY:Standup", "DTSTART:20260302T080000Z", "DTEND:20260302T081500Z", "RRULE:FREQ=DAILY;COUNT=10", "EXDATE:20260304T080000Z", "END:VEVENT",
-		"BEGIN:VEVENT", "UID:daily", "DTSTAMP:20260101T000000Z", "RECURRENCE-ID:20260303T080000Z", "SUMMARY:Standup\\, late", "DTSTART:20260303T100000Z", "DTEND:20260303T101500Z", "END:VEVENT")
-	r.put(t, "/sam/home/with%20space.ics", "BEGIN:VEVENT", "UID:holiday", "DTSTAMP:20260101T000000Z", "SUMMARY:Holiday 🏖", "DTSTART;VALUE=DATE:20260801", "DTEND;VALUE=DATE:20260815", "END:VEVENT")
-	r.put(t, "/sam/home/todo.ics", "BEGIN:VTODO", "UID:taxes", "DTSTAMP:20260101T000000Z", "SUMMARY:Taxes", "DUE:20260531T220000Z", "PRIORITY:1", "STATUS:NEEDS-ACTION", "END:VTODO")
-	r.put(t, "/sam/people/ada.vcf", "BEGIN:VCARD", "VERSION:3.0", "UID:ada", "FN:Ada Lovelace", "N:Lovelace;Ada;;;", "EMAIL;TYPE=INTERNET,HOME:ada@example.org", "TEL;TYPE=CELL:+44 1", "ADR;TYPE=HOME:;;1 St James Sq;London;;SW1;UK", "BDAY:1815-12-10", "END:VCARD")
+	r.put(t, "/sam/work/1.ics", "BEGIN:VEVENT", "UID:meeting", "DTSTAMP:20260101T000000Z", "SUMMARY:Meeting\\, long",
+		"DTSTART;TZID=Europe/Berlin:20260310T090000",
+		"DURATION:PT1H30M", "ORGANIZER;CN=Ada:mailto:ada@example.org",
+		"ATTENDEE;CN=Bob;PARTSTAT=ACCEPTED:mailto:bob@example.org", "CATEGORIES:a,b", "END:VEVENT")
+	r.put(t, "/sam/work/2.ics", "BEGIN:VEVENT", "UID:daily", "DTSTAMP:20260101T000000Z", "SUMMARY:Standup",
+		"DTSTART:20260302T080000Z", "DTEND:20260302T081500Z", "RRULE:FREQ=DAILY;COUNT=10",
+		"EXDATE:20260304T080000Z", "END:VEVENT", "BEGIN:VEVENT", "UID:daily", "DTSTAMP:20260101T000000Z",
+		"RECURRENCE-ID:20260303T080000Z", "SUMMARY:Standup\\, late", "DTSTART:20260303T100000Z",
+		"DTEND:20260303T101500Z", "END:VEVENT")
+	r.put(t, "/sam/home/with%20space.ics", "BEGIN:VEVENT", "UID:holiday", "DTSTAMP:20260101T000000Z",
+		"SUMMARY:Holiday 🏖", "DTSTART;VALUE=DATE:20260801", "DTEND;VALUE=DATE:20260815", "END:VEVENT")
+	r.put(t, "/sam/home/todo.ics", "BEGIN:VTODO", "UID:taxes", "DTSTAMP:20260101T000000Z", "SUMMARY:Taxes",
+		"DUE:20260531T220000Z", "PRIORITY:1", "STATUS:NEEDS-ACTION", "END:VTODO")
+	r.put(t, "/sam/people/ada.vcf", "BEGIN:VCARD", "VERSION:3.0", "UID:ada", "FN:Ada Lovelace", "N:Lovelace;Ada;;;",
+		"EMAIL;TYPE=INTERNET,HOME:ada@example.org", "TEL;TYPE=CELL:+44 1", "ADR;TYPE=HOME:;;1 St James Sq;London;;SW1;UK",
+		"BDAY:1815-12-10", "END:VCARD")
 	r.put(t, "/sam/people/bob.vcf", "BEGIN:VCARD", "VERSION:3.0", "UID:bob", "FN:Bob", "N:;Bob;;;", "END:VCARD")
 }
 
@@ -73,7 +82,8 @@ func TestRadicale(t *testing.T) {
 		t.Errorf("the second run emitted %d records, and nothing was new", n)
 	}
 
-	server.put(t, "/sam/work/1.ics", "BEGIN:VEVENT", "UID:meeting", "DTSTAMP:20260101T000000Z", "SUMMARY:Meeting\\, moved", "DTSTART:20260311T090000Z", "END:VEVENT")
+	server.put(t, "/sam/work/1.ics", "BEGIN:VEVENT", "UID:meeting", "DTSTAMP:20260101T000000Z", "SUMMARY:Meeting\\, moved",
+		"DTSTART:20260311T090000Z", "END:VEVENT")
 	server.remove(t, "/sam/work/2.ics")
 	server.remove(t, "/sam/people/bob.vcf")
 	if n := c.collect(t); n != 3 {
@@ -84,7 +94,8 @@ func TestRadicale(t *testing.T) {
 
 	server.forgetTokens(t)
 	server.remove(t, "/sam/home/with%20space.ics")
-	server.put(t, "/sam/home/new.ics", "BEGIN:VEVENT", "UID:new", "DTSTAMP:20260101T000000Z", "SUMMARY:New", "DTSTART:20260311T090000Z", "END:VEVENT")
+	server.put(t, "/sam/home/new.ics", "BEGIN:VEVENT", "UID:new", "DTSTAMP:20260101T000000Z", "SUMMARY:New",
+		"DTSTART:20260311T090000Z", "END:VEVENT")
 	if n := c.collect(t); n != 2 {
 		t.Errorf("one deletion and one new event made %d records after the tokens were lost", n)
 	}
@@ -140,11 +151,13 @@ func members(t *testing.T, c *collecting) {
 		}
 	}
 	todos, _ := c.records(t, "todos", "uid")
-	if todo := todos["taxes"]; todo["due"] != "2026-05-31T22:00:00Z" || todo["priority"] != 1.0 || todo["status"] != "needs-action" {
+	if todo := todos["taxes"]; todo["due"] != "2026-05-31T22:00:00Z" || todo["priority"] != 1.0 ||
+		todo["status"] != "needs-action" {
 		t.Errorf("%v", todo)
 	}
 	contacts, _ := c.records(t, "contacts", "uid")
-	b, err := json.Marshal([]any{contacts["ada"]["family_name"], contacts["ada"]["emails"], contacts["ada"]["phones"], contacts["ada"]["addresses"], contacts["ada"]["birthday"]})
+	b, err := json.Marshal([]any{contacts["ada"]["family_name"], contacts["ada"]["emails"], contacts["ada"]["phones"],
+		contacts["ada"]["addresses"], contacts["ada"]["birthday"]})
 	want := `["Lovelace",[{"types":["home"],"value":"ada@example.org"}],[{"types":["cell"],"value":"+44 1"}],` +
 		`[{"city":"London","country":"UK","extended":null,"po_box":null,"postal_code":"SW1","region":null,"street":"1 St James Sq","types":["home"]}],"1815-12-10"]`
 	if err != nil || string(b) != want {
@@ -178,7 +191,8 @@ func (c *collecting) timeline(t *testing.T) []byte {
 // noPassword looks for the password, and for its encoded form on the wire.
 func (c *collecting) noPassword(t *testing.T, timeline []byte) {
 	t.Helper()
-	forms := []string{password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password)), strings.ReplaceAll(password, "/", `\/`)}
+	forms := []string{password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password)),
+		strings.ReplaceAll(password, "/", `\/`)}
 	look := func(where string, b []byte) {
 		for _, form := range forms {
 			if bytes.Contains(b, []byte(form)) {
@@ -210,14 +224,16 @@ func TestWrongPassword(t *testing.T) {
 	q.Secrets["password"] = "not the password"
 	result := c.do(t, q)
 	e := result.ConnectorError
-	if result.Status != abi.Failed || e == nil || e.Code != "authentication_failed" || e.RecoveryHint == nil || e.RecoveryHint.Action != abi.RefreshCredentials {
+	if result.Status != abi.Failed || e == nil || e.Code != "authentication_failed" || e.RecoveryHint == nil ||
+		e.RecoveryHint.Action != abi.RefreshCredentials {
 		t.Errorf("%s %+v", result.Status, e)
 	}
 
 	q = c.request(t)
 	q.Approved.Destinations = nil // the owner named no server
 	result = c.do(t, q)
-	if e := result.ConnectorError; e == nil || e.Code != "secret_not_granted" || !strings.Contains(e.Message, "--secret-to names a server for it") {
+	if e := result.ConnectorError; e == nil || e.Code != "secret_not_granted" ||
+		!strings.Contains(e.Message, "--secret-to names a server for it") {
 		t.Errorf("%s %+v", result.Status, e)
 	}
 	// A server that the owner named on the connection need not be named for a run.

@@ -41,8 +41,10 @@ func (l *large) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.fetched += len(asked)
 		l.most = max(l.most, len(asked))
 		for _, a := range asked {
-			say("/sam/work/"+a[1]+".ics", "<getetag>\"v1\"</getetag><C:calendar-data>BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nUID:"+a[1]+
-				"\r\nDTSTAMP:20260101T000000Z\r\nDTSTART:20260101T000000Z\r\nSUMMARY:Number "+a[1]+"\r\nDESCRIPTION:"+strings.Repeat("long text ", 200)+"\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n</C:calendar-data>")
+			say("/sam/work/"+a[1]+".ics",
+				"<getetag>\"v1\"</getetag><C:calendar-data>BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nUID:"+a[1]+
+					"\r\nDTSTAMP:20260101T000000Z\r\nDTSTART:20260101T000000Z\r\nSUMMARY:Number "+a[1]+"\r\nDESCRIPTION:"+
+					strings.Repeat("long text ", 200)+"\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n</C:calendar-data>")
 		}
 	case strings.Contains(string(body), "sync-collection"):
 		for i := range l.events {

@@ -70,7 +70,8 @@ func (c *collecting) request(t *testing.T) app.RunRequest {
 		t.Fatal(err)
 	}
 	return app.RunRequest{
-		Connector: c.connector, Config: fmt.Appendf(nil, `{"url":%q,"user":%q}`, c.server.url, user), Secrets: map[string]string{"password": password},
+		Connector: c.connector, Config: fmt.Appendf(nil, `{"url":%q,"user":%q}`, c.server.url, user),
+		Secrets:  map[string]string{"password": password},
 		Approved: store.Approved{Hosts: []string{c.server.url}, Destinations: map[string][]abi.Destination{"password": to}},
 	}
 }
@@ -103,7 +104,8 @@ func (c *collecting) collect(t *testing.T) int64 {
 
 // records returns the records of a stream that exist, keyed by one of their members,
 // and how many were deleted.
-func (c *collecting) records(t *testing.T, stream store.Stream, member string) (there map[string]map[string]any, deleted int) {
+func (c *collecting) records(t *testing.T, stream store.Stream,
+	member string) (there map[string]map[string]any, deleted int) {
 	t.Helper()
 	there = map[string]map[string]any{}
 	q := store.RecordQuery{Connection: "caldav", Stream: stream, Deleted: true, Limit: 1000}

@@ -45,8 +45,9 @@ func startRadicale(t *testing.T) *radicale {
 	listener.Close()
 	r := &radicale{url: "http://" + address, storage: filepath.Join(dir, "collections"), log: filepath.Join(dir, "log")}
 	write(t, filepath.Join(dir, "users"), user+":"+password+"\n")
-	write(t, filepath.Join(dir, "config"), fmt.Sprintf("[server]\nhosts = %s\n[auth]\ntype = htpasswd\nhtpasswd_filename = %s/users\nhtpasswd_encryption = plain\ndelay = 0\n"+
-		"[storage]\nfilesystem_folder = %s\n[web]\ntype = none\n", address, dir, r.storage))
+	write(t, filepath.Join(dir, "config"),
+		fmt.Sprintf("[server]\nhosts = %s\n[auth]\ntype = htpasswd\nhtpasswd_filename = %s/users\nhtpasswd_encryption = plain\ndelay = 0\n"+
+			"[storage]\nfilesystem_folder = %s\n[web]\ntype = none\n", address, dir, r.storage))
 	log, err := os.Create(r.log)
 	if err != nil {
 		t.Fatal(err)
@@ -116,11 +117,14 @@ func (r *radicale) do(t *testing.T, method, path, kind, body string) {
 }
 
 func (r *radicale) calendar(t *testing.T, path, name string) {
-	r.do(t, "MKCALENDAR", path, "application/xml", `<C:mkcalendar xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav"><set><prop><displayname>`+name+`</displayname></prop></set></C:mkcalendar>`)
+	r.do(t, "MKCALENDAR", path, "application/xml",
+		`<C:mkcalendar xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav"><set><prop><displayname>`+name+
+			`</displayname></prop></set></C:mkcalendar>`)
 }
 
 func (r *radicale) addressBook(t *testing.T, path, name string) {
-	r.do(t, "MKCOL", path, "application/xml", `<mkcol xmlns="DAV:" xmlns:A="urn:ietf:params:xml:ns:carddav"><set><prop><resourcetype><collection/><A:addressbook/></resourcetype><displayname>`+name+`</displayname></prop></set></mkcol>`)
+	r.do(t, "MKCOL", path, "application/xml",
+		`<mkcol xmlns="DAV:" xmlns:A="urn:ietf:params:xml:ns:carddav"><set><prop><resourcetype><collection/><A:addressbook/></resourcetype><displayname>`+name+`</displayname></prop></set></mkcol>`)
 }
 
 // put stores an event, task or contact from its lines.

@@ -52,7 +52,8 @@ func (c *collecting) data(t *testing.T, connection store.ConnectionID) map[strin
 	t.Helper()
 	out := map[string]string{}
 	for _, s := range c.connector.Manifest.Streams {
-		page, err := c.Store.Records(t.Context(), store.RecordQuery{Connection: connection, Stream: store.Stream(s.Name), Limit: 1000})
+		page, err := c.Store.Records(t.Context(),
+			store.RecordQuery{Connection: connection, Stream: store.Stream(s.Name), Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

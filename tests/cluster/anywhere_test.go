@@ -116,7 +116,8 @@ func TestFromAnywhere(t *testing.T) {
 		t.Error("a host that is drained started a run")
 	}
 	b.do("DELETE", "/v1/hosts/"+a.id+"/drain", nil, nil)
-	until(t, "a starts runs again", func() bool { id, err := a.Start(soon(t), "asks", ""); _, _ = b.Cancel(soon(t), id); return err == nil })
+	until(t, "a starts runs again",
+		func() bool { id, err := a.Start(soon(t), "asks", ""); _, _ = b.Cancel(soon(t), id); return err == nil })
 	a.connect("keyed", step{"do": "emit", "n": 1})
 	var both sync.WaitGroup
 	ids := make([]store.RunID, 8)

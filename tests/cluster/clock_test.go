@@ -148,7 +148,8 @@ func TestWrongClocks(t *testing.T) {
 		pair[0].do("POST", "/ui/login-link", nil, &link)
 		_, token, _ := strings.Cut(link.URL, "#")
 		own := &served.Client{Base: base, HTTP: http.DefaultClient}
-		if _, err := own.Do(soon(t), "POST", "/ui/session", map[string]any{"token": token}, nil, "Origin", base, "Sec-Fetch-Site", "same-origin"); err != nil {
+		if _, err := own.Do(soon(t), "POST", "/ui/session", map[string]any{"token": token}, nil, "Origin", base,
+			"Sec-Fetch-Site", "same-origin"); err != nil {
 			t.Errorf("a link of one host at another: %v", err)
 		}
 	}

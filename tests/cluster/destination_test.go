@@ -95,7 +95,9 @@ func TestDestinations(t *testing.T) {
 	var installed struct{ Data []host.Connector }
 	a.do("GET", "/v1/connectors", nil, &installed)
 	var seen host.Inspection
-	b.do("POST", "/v1/connectors:inspect", map[string]any{"source": map[string]any{"type": "digest", "digest": installed.Data[0].ModuleDigest}}, &seen) // which b has not run
+	// which b has not run
+	b.do("POST", "/v1/connectors:inspect",
+		map[string]any{"source": map[string]any{"type": "digest", "digest": installed.Data[0].ModuleDigest}}, &seen)
 	if seen.Digest != installed.Data[0].ModuleDigest {
 		t.Errorf("what another host installed is seen as %q", seen.Digest)
 	}
@@ -114,7 +116,9 @@ func TestDestinations(t *testing.T) {
 	h := &hook{}
 	target := httptest.NewServer(h)
 	defer target.Close()
-	names := map[string]string{"rows": database, "lines": "jsonl:" + dir, "file": "sqlite:" + filepath.Join(dir, "..", "file.db"), "hook": "webhook:" + target.URL + "/#a-secret-of-some-length-0123456789", "lost": "csv:" + other}
+	names := map[string]string{"rows": database, "lines": "jsonl:" + dir,
+		"file": "sqlite:" + filepath.Join(dir, "..", "file.db"),
+		"hook": "webhook:" + target.URL + "/#a-secret-of-some-length-0123456789", "lost": "csv:" + other}
 	for name, url := range names {
 		a.do("POST", "/v1/destinations", host.NewDestination{Name: name, URL: url}, nil)
 	}
@@ -146,7 +150,8 @@ func TestDestinations(t *testing.T) {
 				return d.HostID == m.id && d.SyncedAt != nil && d.Behind == 0 && d.Error == ""
 			})
 		}
-		if got := server.Exec(t, name, "select count(*), count(distinct _key) from sluice."+connection+"_items"); got != fmt.Sprintf("%d|%d", n, n) {
+		if got := server.Exec(t, name, "select count(*), count(distinct _key) from sluice."+connection+
+			"_items"); got != fmt.Sprintf("%d|%d", n, n) {
 			t.Errorf("the table has %s rows and keys of %d", got, n)
 		}
 		paths, err := filepath.Glob(filepath.Join(dir, connection+"_items", "part-*"))
@@ -212,15 +217,18 @@ func TestDestinations(t *testing.T) {
 	if d := asked("rows", "sync", map[string]any{}); d.Behind != 0 || d.Error != "" {
 		t.Errorf("brought up to date at another host: %+v", d)
 	}
-	if d := asked("hook", "rotate", map[string]any{"secret": "another-of-some-length-0123456789"}); d.PreviousSecretUntil == nil {
+	if d := asked("hook", "rotate",
+		map[string]any{"secret": "another-of-some-length-0123456789"}); d.PreviousSecretUntil == nil {
 		t.Errorf("another secret set at another host: %+v", d)
 	}
 	b.do("POST", "/v1/destinations", host.NewDestination{Name: "spare", URL: "csv:" + t.TempDir()}, nil)
 	a.do("DELETE", "/v1/destinations/spare", nil, nil)
-	if _, err := b.Do(soon(t), "GET", "/v1/destinations/spare", nil, nil); err == nil || !strings.Contains(err.Error(), "not_found") {
+	if _, err := b.Do(soon(t), "GET", "/v1/destinations/spare", nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "not_found") {
 		t.Errorf("removed at another host: %v", err)
 	}
-	if _, err := a.Do(soon(t), "POST", "/v1/destinations/lines:rotate", map[string]any{"secret": "x"}, nil); err == nil || !strings.Contains(err.Error(), "nothing is signed") {
+	if _, err := a.Do(soon(t), "POST", "/v1/destinations/lines:rotate", map[string]any{"secret": "x"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "nothing is signed") {
 		t.Errorf("what its feeder refuses, asked of another host: %v", err)
 	}
 	a.do("POST", "/v1/hosts/"+b.id+"/drain", map[string]any{}, nil)

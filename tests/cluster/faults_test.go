@@ -213,7 +213,8 @@ func (c *collector) at(do func(ctx context.Context, h *served.Client) error) {
 func (c *collector) collect(pages int) (end timeline.Type) {
 	c.until += pages
 	c.at(func(ctx context.Context, h *served.Client) error {
-		_, err := h.Do(ctx, "PATCH", "/v1/connections/"+string(c.id), map[string]any{"settings": map[string]any{"until": c.until, "pause": 200}}, nil)
+		_, err := h.Do(ctx, "PATCH", "/v1/connections/"+string(c.id),
+			map[string]any{"settings": map[string]any{"until": c.until, "pause": 200}}, nil)
 		return err
 	})
 	id := c.begin()
@@ -299,7 +300,8 @@ func (c *collector) check() {
 		f.Checked(len(events))
 		m.whole(id)
 	}
-	started := f.server.Exec(f.t, f.name(), fmt.Sprintf("select count(*) from sluice_store.run where connection = '%s'", c.id))
+	started := f.server.Exec(f.t, f.name(),
+		fmt.Sprintf("select count(*) from sluice_store.run where connection = '%s'", c.id))
 	if started != fmt.Sprint(len(c.order)) {
 		f.Torn("%s: %d starts made %s runs", c.id, len(c.order), started)
 	}
@@ -397,14 +399,16 @@ func (f *faults) share(connections int) (all []*collector, asks *collector) {
 			m.do("POST", "/v1/webhooks", map[string]any{"url": s.URL, "events": []string{"run.completed", "run.failed"}}, nil)
 			continue
 		}
-		m.do("POST", "/v1/destinations", host.NewDestination{Name: "batches", URL: "webhook:" + s.URL + "/#a-secret-of-some-length-0123456789"}, nil)
+		m.do("POST", "/v1/destinations",
+			host.NewDestination{Name: "batches", URL: "webhook:" + s.URL + "/#a-secret-of-some-length-0123456789"}, nil)
 	}
 	rows := f.server.Database(f.t)
 	f.rows, f.out = f.server.Proxy(f.t), nameOf(rows)
 	m.do("POST", "/v1/destinations", host.NewDestination{Name: "rows", URL: f.rows.Through(f.t, rows)}, nil)
 	for i := range connections {
 		c := f.collector(store.ConnectionID(fmt.Sprintf("pages-%d", i)))
-		m.do("POST", "/v1/connections", host.NewConnection{ConnectorName: "pages", ConnectionID: string(c.id), Settings: []byte(`{"until": 0}`)}, nil)
+		m.do("POST", "/v1/connections",
+			host.NewConnection{ConnectorName: "pages", ConnectionID: string(c.id), Settings: []byte(`{"until": 0}`)}, nil)
 		m.do("POST", "/v1/connections/"+string(c.id)+"/grants", map[string]any{"scope": nil, "accessMode": "continuous"}, nil)
 		all = append(all, c)
 	}
@@ -423,7 +427,8 @@ func (f *faults) checkTicks(m *member) {
 	was := f.server.Exec(f.t, f.name(), begun)
 	until(f.t, "the schedule goes on", func() bool { return f.server.Exec(f.t, f.name(), begun) != was })
 	m.do("DELETE", "/v1/connections/ticks/schedule", nil, nil)
-	until(f.t, "no run is left", func() bool { return f.server.Exec(f.t, f.name(), "select count(*) from sluice_store.lease") == "0" })
+	until(f.t, "no run is left",
+		func() bool { return f.server.Exec(f.t, f.name(), "select count(*) from sluice_store.lease") == "0" })
 	var page struct{ Data []host.Tick }
 	m.do("GET", "/v1/connections/ticks/schedule/history?limit=200", nil, &page)
 	seen := map[string]bool{}

@@ -122,7 +122,8 @@ type claimant struct {
 
 func (c *claimant) open() {
 	until(c.t, "a store is opened", func() (ok bool) {
-		s, err := drivers.Open(c.url, drivers.Options{Self: store.Member{ID: fmt.Sprintf("host-%d", c.n), Epoch: fmt.Sprintf("boot-%d", c.count.Add(1))}})
+		s, err := drivers.Open(c.url,
+			drivers.Options{Self: store.Member{ID: fmt.Sprintf("host-%d", c.n), Epoch: fmt.Sprintf("boot-%d", c.count.Add(1))}})
 		c.store = s
 		return err == nil
 	})
@@ -137,7 +138,8 @@ func (c *claimant) ask(q asked, do func() (told, error)) (told, bool) {
 	switch {
 	case err == nil:
 		a.ok = true
-	case errors.As(err, &active), errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRunTerminal), errors.Is(err, store.ErrNotFound):
+	case errors.As(err, &active), errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRunTerminal),
+		errors.Is(err, store.ErrNotFound):
 	default: // it may have been done
 		a, back = told{none: true}, math.MaxInt64
 	}
@@ -150,7 +152,8 @@ func (c *claimant) commit(l store.Lease, do string) bool {
 	kind := map[string]string{"commit": "run.message", "end": "run.failed"}[do]
 	_, ok := c.ask(asked{do, l.ConnectionID, l.RunID, l.Fence}, func() (told, error) {
 		r, err := c.store.Submit(c.t.Context(), &store.Commit{Lease: l, End: do == "end",
-			Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%d", n)), Type: kind, RunID: l.RunID, Data: json.RawMessage(`{}`)}}})
+			Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%d", n)), Type: kind, RunID: l.RunID,
+				Data: json.RawMessage(`{}`)}}})
 		if err != nil {
 			return told{}, err
 		}
@@ -257,7 +260,8 @@ func TestFlakyHistory(t *testing.T) {
 		model := leases.ToModel()
 		if result, info := porcupine.CheckOperationsVerbose(model, all, 0); result != porcupine.Ok {
 			path := t.ArtifactDir() + "/history.html"
-			c.Torn("no order explains what the hosts saw (%v); %s shows it: %v", result, path, porcupine.VisualizePath(model, info, path))
+			c.Torn("no order explains what the hosts saw (%v); %s shows it: %v", result, path,
+				porcupine.VisualizePath(model, info, path))
 		}
 	}
 }
@@ -293,13 +297,20 @@ func TestHistoryIsChecked(t *testing.T) {
 		history []porcupine.Operation
 		fine    bool
 	}{
-		"in order":            {[]porcupine.Operation{claim, op(10, asked{do: "commit", run: "r", fence: 1}, told{ok: true})}, true},
-		"two runs":            {[]porcupine.Operation{claim, op(10, asked{do: "claim", run: "s"}, told{ok: true, fence: 2})}, false},
-		"an old fence":        {[]porcupine.Operation{claim, op(10, asked{do: "take over", run: "r", fence: 1}, told{ok: true, fence: 2}), op(20, asked{do: "commit", run: "r", fence: 1}, told{ok: true})}, false},
-		"applied twice":       {[]porcupine.Operation{claim, op(10, asked{do: "commit", run: "r", fence: 1}, told{ok: true, sequence: 1})}, false},
-		"a lost answer, done": {[]porcupine.Operation{claim, lost, op(20, asked{do: "commit", run: "r", fence: 1}, told{ok: true, sequence: 1})}, true},
-		"a lost answer, not":  {[]porcupine.Operation{claim, lost, op(20, asked{do: "commit", run: "r", fence: 1}, told{ok: true})}, true},
-		"a stale look":        {[]porcupine.Operation{claim, op(10, asked{do: "look"}, told{ok: true})}, false},
+		"in order": {[]porcupine.Operation{claim, op(10, asked{do: "commit", run: "r", fence: 1}, told{ok: true})},
+			true},
+		"two runs": {[]porcupine.Operation{claim, op(10, asked{do: "claim", run: "s"}, told{ok: true, fence: 2})},
+			false},
+		"an old fence": {[]porcupine.Operation{claim,
+			op(10, asked{do: "take over", run: "r", fence: 1}, told{ok: true, fence: 2}),
+			op(20, asked{do: "commit", run: "r", fence: 1}, told{ok: true})}, false},
+		"applied twice": {[]porcupine.Operation{claim,
+			op(10, asked{do: "commit", run: "r", fence: 1}, told{ok: true, sequence: 1})}, false},
+		"a lost answer, done": {[]porcupine.Operation{claim, lost,
+			op(20, asked{do: "commit", run: "r", fence: 1}, told{ok: true, sequence: 1})}, true},
+		"a lost answer, not": {[]porcupine.Operation{claim, lost,
+			op(20, asked{do: "commit", run: "r", fence: 1}, told{ok: true})}, true},
+		"a stale look": {[]porcupine.Operation{claim, op(10, asked{do: "look"}, told{ok: true})}, false},
 	} {
 		if got := porcupine.CheckOperations(leases.ToModel(), wrong.history); got != wrong.fine {
 			t.Errorf("%s: the checker says %v", name, got)

@@ -66,7 +66,8 @@ type cluster struct {
 // start starts hosts on a database of their own.
 func start(t *testing.T, server *postgres.Server, names ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, server: server, database: server.Database(t), config: filepath.Join(t.TempDir(), "config.yaml"), lease: lease,
+	c := &cluster{t: t, server: server, database: server.Database(t),
+		config: filepath.Join(t.TempDir(), "config.yaml"), lease: lease,
 		hosts: map[string]*member{}, proxies: map[string]*postgres.Proxy{}}
 	if err := os.WriteFile(c.config, []byte("shortest_interval: 1s\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,9 @@ func (c *cluster) open(name string, flags ...string) *member {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m.cmd = exec.Command(cmp.Or(c.program, os.Args[0]), append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet"}, slices.Concat(c.flags, flags)...)...)
+	m.cmd = exec.Command(cmp.Or(c.program, os.Args[0]),
+		append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet"},
+			slices.Concat(c.flags, flags)...)...)
 	m.cmd.Env = append(os.Environ(), asCLI+"=1", "SLUICE_CACHE="+cache, c.env[name])
 	m.cmd.Stderr = m.said
 	out, err := m.cmd.StdoutPipe()

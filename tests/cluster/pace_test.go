@@ -23,7 +23,8 @@ func TestPaceIsShared(t *testing.T) {
 	t.Parallel()
 	c := start(t, postgres.Shared(t))
 	const burst = 6
-	if err := os.WriteFile(c.config, fmt.Appendf(nil, "pace: {per_second: 0.001, burst: %d}\n", burst), 0o600); err != nil {
+	if err := os.WriteFile(c.config, fmt.Appendf(nil, "pace: {per_second: 0.001, burst: %d}\n", burst),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.add("a", "b")
@@ -52,8 +53,10 @@ func TestPaceIsShared(t *testing.T) {
 		for _, m := range []*member{a, b} {
 			id := fmt.Sprintf("%s-%s", name, m.id)
 			m.do("POST", "/v1/connections", host.NewConnection{ConnectorName: "bench", ConnectionID: id,
-				Settings: fmt.Appendf(nil, `{"url": %q, "requests": %d, "at_once": 1, "max_bytes": 1000}`, server.URL, want.each)}, nil)
-			m.do("PUT", "/v1/connections/"+id+"/bindings", map[string]any{"network": map[string]any{"hosts": []string{server.URL}}}, nil)
+				Settings: fmt.Appendf(nil, `{"url": %q, "requests": %d, "at_once": 1, "max_bytes": 1000}`, server.URL, want.each)},
+				nil)
+			m.do("PUT", "/v1/connections/"+id+"/bindings",
+				map[string]any{"network": map[string]any{"hosts": []string{server.URL}}}, nil)
 			m.do("POST", "/v1/connections/"+id+"/grants", map[string]any{"scope": nil, "accessMode": "continuous"}, nil)
 			m.wait(m.begin(id), served.Over)
 		}

@@ -24,17 +24,18 @@ var named = map[string]struct {
 	says  []string
 	first func(f *faults)
 }{
-	"a claim":                           {says: []string{"insert into lease"}},
-	"records":                           {says: []string{"insert into timeline_", "run.batch_ingested"}},
-	"the end of a run":                  {says: []string{"delete from lease"}},
-	"a due time moved on, and its run":  {says: []string{"insert into lease", argument(store.Schedules)}},
-	"a question":                        {says: []string{"insert into question"}},
-	"an answer on its way":              {says: []string{"insert into document", argument(store.Commands)}},
-	"an answer taken out":               {says: []string{"delete from document", argument(store.Commands)}},
-	"a question closed":                 {says: []string{"delete from question where run = $1 and id"}},
-	"the removal of a host":             {says: []string{"delete from member"}, first: (*faults).killRunning},
-	"a takeover":                        {says: []string{"update lease set fence"}, first: (*faults).killWaiting},
-	"the end of a run of a lost host":   {says: []string{"insert into timeline_", "controller_restarted"}, first: (*faults).killRunning},
+	"a claim":                          {says: []string{"insert into lease"}},
+	"records":                          {says: []string{"insert into timeline_", "run.batch_ingested"}},
+	"the end of a run":                 {says: []string{"delete from lease"}},
+	"a due time moved on, and its run": {says: []string{"insert into lease", argument(store.Schedules)}},
+	"a question":                       {says: []string{"insert into question"}},
+	"an answer on its way":             {says: []string{"insert into document", argument(store.Commands)}},
+	"an answer taken out":              {says: []string{"delete from document", argument(store.Commands)}},
+	"a question closed":                {says: []string{"delete from question where run = $1 and id"}},
+	"the removal of a host":            {says: []string{"delete from member"}, first: (*faults).killRunning},
+	"a takeover":                       {says: []string{"update lease set fence"}, first: (*faults).killWaiting},
+	"the end of a run of a lost host": {says: []string{"insert into timeline_", "controller_restarted"},
+		first: (*faults).killRunning},
 	"a run handed over by a drain":      {says: []string{"update lease set fence"}, first: (*faults).drainWaiting},
 	"a webhook claimed":                 {says: []string{"update lead set epoch"}, first: (*faults).killLeading},
 	"a webhook delivered, and its mark": {says: []string{"insert into document", argument(store.Deliveries)}},
@@ -225,7 +226,8 @@ func (c *collector) checkAsked(m *member) {
 			count[e.Type]++
 		}
 		end := m.whole(id)
-		if asked, closed := count[timeline.InterruptRequested], count[timeline.InterruptResolved]; asked > 1 || closed > asked || end == timeline.RunCompleted && closed != 1 {
+		if asked, closed := count[timeline.InterruptRequested], count[timeline.InterruptResolved]; asked > 1 ||
+			closed > asked || end == timeline.RunCompleted && closed != 1 {
 			c.f.Torn("run %s ended with %s, asked %d times and was answered %d times", id, end, asked, closed)
 		}
 		c.f.Checked(1)
@@ -255,7 +257,8 @@ func (f *faults) checkFed(c *collector) {
 	table := fmt.Sprintf("sluice.%q", destination.StreamID{Connection: c.id, Stream: "items"}.Table())
 	all, items := stored(""), stored("and name = 'items'")
 	until(f.t, "the destinations have all of "+string(c.id), func() bool {
-		return fmt.Sprint(f.batches.count(string(c.id))) == all && f.server.Exec(f.t, f.out, "select count(*) from "+table) == items
+		return fmt.Sprint(f.batches.count(string(c.id))) == all &&
+			f.server.Exec(f.t, f.out, "select count(*) from "+table) == items
 	})
 	if f.server.Exec(f.t, f.out, "select count(*) = count(distinct _key) from "+table) != "t" {
 		f.Torn("a key of %s is in the destination twice", c.id)

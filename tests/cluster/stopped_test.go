@@ -67,7 +67,8 @@ func TestStoppedSender(t *testing.T) {
 	t.Parallel()
 	hook, batches := newSlow(t), newSlow(t)
 	trusted := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := start(t, postgres.Shared(t))
@@ -77,7 +78,8 @@ func TestStoppedSender(t *testing.T) {
 	a, b := c.hosts["a"], c.hosts["b"]
 	a.install()
 	a.do("POST", "/v1/webhooks", map[string]any{"url": hook.URL, "events": []string{"run.completed"}}, nil)
-	a.do("POST", "/v1/destinations", host.NewDestination{Name: "out", URL: "webhook:" + batches.URL + "/#a-secret-of-some-length-0123456789"}, nil)
+	a.do("POST", "/v1/destinations",
+		host.NewDestination{Name: "out", URL: "webhook:" + batches.URL + "/#a-secret-of-some-length-0123456789"}, nil)
 	a.connect("some", step{"do": "emit", "n": 3})
 	b.wait(b.begin("some"), served.Over)
 	for _, s := range []*slow{hook, batches} {

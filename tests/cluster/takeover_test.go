@@ -153,10 +153,12 @@ func TestManyDue(t *testing.T) {
 	}
 	for i := range schedules {
 		due := time.Now().UTC().Add(2 * time.Minute) // of almost all the same minute, at least one away
-		a.do("PUT", fmt.Sprintf("/v1/connections/d%d/schedule", i), host.ScheduleDefinition{Cron: due.Format("4 15 2 1 *"), Timezone: "UTC"}, nil)
+		a.do("PUT", fmt.Sprintf("/v1/connections/d%d/schedule", i),
+			host.ScheduleDefinition{Cron: due.Format("4 15 2 1 *"), Timezone: "UTC"}, nil)
 	}
 	ended := func() string {
-		return c.server.Exec(t, c.name(), "select count(distinct connection) || ' of ' || count(*) from sluice_store.run where ended")
+		return c.server.Exec(t, c.name(),
+			"select count(distinct connection) || ' of ' || count(*) from sluice_store.run where ended")
 	}
 	for late := time.After(10 * time.Minute); ended() != fmt.Sprintf("%d of %[1]d", schedules); {
 		select {

@@ -67,16 +67,19 @@ func TestAccept(t *testing.T) {
 	})
 	ctx := t.Context()
 	row, err := d.run.Accept(ctx, func(r store.Run) []store.Write {
-		return []store.Write{{Kind: store.Replies, ID: "key", Data: json.RawMessage(`{"run":"` + string(r.ID) + `"}`), If: store.Absent()}}
+		return []store.Write{{Kind: store.Replies, ID: "key", Data: json.RawMessage(`{"run":"` + string(r.ID) + `"}`),
+			If: store.Absent()}}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stored, err := g.host.Store.Run(ctx, d.run.ID)
-	if err != nil || stored.Status != "active" || stored.Phase != "preparing" || stored.Request.By != "key:k1" || row.ID != stored.ID {
+	if err != nil || stored.Status != "active" || stored.Phase != "preparing" || stored.Request.By != "key:k1" ||
+		row.ID != stored.ID {
 		t.Errorf("row %+v, %v", stored, err)
 	}
-	if doc, err := g.host.Store.Document(ctx, store.Replies, "key"); err != nil || string(doc.Data) != `{"run":"`+string(d.run.ID)+`"}` {
+	if doc, err := g.host.Store.Document(ctx, store.Replies, "key"); err != nil ||
+		string(doc.Data) != `{"run":"`+string(d.run.ID)+`"}` {
 		t.Errorf("document %s, %v", doc.Data, err)
 	}
 	if _, err := d.run.Pause(run.PauseRequest{}); runStatus(t, err) != "pending" {
@@ -95,12 +98,14 @@ func TestAccept(t *testing.T) {
 	if left := deadline.Sub(freed); left < run.DefaultBudgets().Prepare {
 		t.Errorf("when its place was free the preparation had %s left", left)
 	}
-	for name, want := range map[string]string{"workflowId": `"player"`, "transport": `"rest"`, "engineVersion": `"v1.2.3"`} {
+	for name, want := range map[string]string{"workflowId": `"player"`, "transport": `"rest"`,
+		"engineVersion": `"v1.2.3"`} {
 		if got := member(t, e, name); got != want {
 			t.Errorf("run.started has %s %s, want %s", name, got, want)
 		}
 	}
-	if e := d.until("node.started"); member(t, e, "typeId") != `"`+itemsManifest(t).Name()+`"` || member(t, e, "attempt") != "0" {
+	if e := d.until("node.started"); member(t, e, "typeId") != `"`+itemsManifest(t).Name()+`"` ||
+		member(t, e, "attempt") != "0" {
 		t.Errorf("node.started %s", e.Data)
 	}
 	d.guest.does(fakeCall{call: abi.CallStart})
@@ -272,7 +277,8 @@ func TestLiveAssistance(t *testing.T) {
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()
 	d.guest.does(say(abi.CallAssist, `{"assistance_request_id":"a1","progress_posture":"running","owner_action":"act_elsewhere","response_obligation":"none",
 		"message":"Scan","attachments":[{"kind":"qr","payload":"otpauth-1"}]}`))
-	if got, want := <-owner.live, `open {"ID":"a1","Message":"Scan","Schema":null,"Attachments":[{"kind":"qr","payload":"otpauth-1"}]}`; got != want {
+	if got, want := <-owner.live,
+		`open {"ID":"a1","Message":"Scan","Schema":null,"Attachments":[{"kind":"qr","payload":"otpauth-1"}]}`; got != want {
 		t.Errorf("desk %s, want %s", got, want)
 	}
 	d.guest.leaves(1)
@@ -291,7 +297,8 @@ func TestRecordRefusal(t *testing.T) {
 	}
 	tick := store.Write{Kind: store.Ticks, ID: "t1", Data: json.RawMessage(`{}`)}
 	row, err := run.RecordRefusal(t.Context(), g.host.Store, in, "host_test", "boot_test",
-		&run.Refusal{Code: "secret_missing", Message: "secret password is required"}, func(store.Run) []store.Write { return []store.Write{tick} })
+		&run.Refusal{Code: "secret_missing", Message: "secret password is required"},
+		func(store.Run) []store.Write { return []store.Write{tick} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +306,8 @@ func TestRecordRefusal(t *testing.T) {
 		t.Errorf("row %+v", row)
 	}
 	events := g.events(t, row.ID)
-	if types(events) != "run.failed" || member(t, events[0], "reason") != `"launch_failed"` || member(t, events[0], "failure_code") != `"secret_missing"` ||
+	if types(events) != "run.failed" || member(t, events[0], "reason") != `"launch_failed"` ||
+		member(t, events[0], "failure_code") != `"secret_missing"` ||
 		member(t, events[0], "records_emitted") != "0" {
 		t.Errorf("events %s: %s", types(events), events[0].Data)
 	}
@@ -338,7 +346,8 @@ func TestSpans(t *testing.T) {
 	}).started()
 	d.guest.does(question)
 	q := <-owner.asked
-	owner.answers <- host.Answer{InteractionID: "q1", Status: "success", Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}}
+	owner.answers <- host.Answer{InteractionID: "q1", Status: "success",
+		Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}}
 	d.heard("reply 2 OK")
 	d.guest.does(doneNone)
 	d.heard("reply 3 OK")
@@ -348,11 +357,13 @@ func TestSpans(t *testing.T) {
 		t.Errorf("the run is linked to %v", link)
 	}
 	node, last := itemsManifest(t).Name(), seen.attrs["openwop.event.append"]
-	if seen.open != 0 || seen.attrs["openwop.run"]["openwop.run_id"] != string(d.run.ID) || seen.attrs["openwop.node."+node]["openwop.node_type"] != node ||
+	if seen.open != 0 || seen.attrs["openwop.run"]["openwop.run_id"] != string(d.run.ID) ||
+		seen.attrs["openwop.node."+node]["openwop.node_type"] != node ||
 		seen.attrs["openwop.interrupt"]["openwop.interrupt_id"] != q.InterruptID {
 		t.Errorf("%d spans are open; %v", seen.open, seen.attrs)
 	}
-	if want := uint64(len(p.events) - 2); last["openwop.event_seq"] != want || last["openwop.event_type"] != "node.completed" {
+	if want := uint64(len(p.events) - 2); last["openwop.event_seq"] != want ||
+		last["openwop.event_type"] != "node.completed" {
 		t.Errorf("the last commit is %v, want number %d", last, want)
 	}
 }
@@ -362,7 +373,8 @@ func TestSpans(t *testing.T) {
 func TestRetriedAttempt(t *testing.T) {
 	g := faultStage(t)
 	d := g.drive(t, func(in *run.Input, _ *run.Deps) { in.Attempt, in.RetryOf = 3, "run_0" }).begin()
-	if e := d.until("version.pinned"); member(t, e, "version") == `""` || !strings.HasPrefix(member(t, e, "moduleDigest"), `"sha256:`) {
+	if e := d.until("version.pinned"); member(t, e, "version") == `""` ||
+		!strings.HasPrefix(member(t, e, "moduleDigest"), `"sha256:`) {
 		t.Errorf("version.pinned %s", e.Data)
 	}
 	if e := d.until("node.retried"); member(t, e, "attempt") != "2" || member(t, e, "retryOf") != `"run_0"` {

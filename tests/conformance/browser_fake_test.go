@@ -35,7 +35,8 @@ var _ app.Browser = (*fakeBrowser)(nil)
 
 func newFakeBrowser() *fakeBrowser {
 	return &fakeBrowser{
-		said: make(chan string, 64), registered: true, surface: abi.Attachment{Kind: "browser_surface", Ref: "sf_1", Status: "available"},
+		said: make(chan string, 64), registered: true,
+		surface: abi.Attachment{Kind: "browser_surface", Ref: "sf_1", Status: "available"},
 		handle:  func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) { return []byte(`{}`), abi.OK },
 		closing: func(context.Context) error { return nil },
 	}

@@ -47,7 +47,8 @@ func TestBrowserCalls(t *testing.T) {
 			b.back.SealedUsed("otp.code", "https://shop.example", "browser_fill")
 			b.back.SealedUsed("otp.code", "https://shop.example", "browser_fill")
 			b.back.Progress("browser trace started: browser-trace-x.zip")
-			b.back.Artifact(binding.Artifact{Type: "browser-trace", Summary: "Browser trace, 1 action", MediaType: "application/zip", Size: 7, Digest: "sha256:ab"})
+			b.back.Artifact(binding.Artifact{Type: "browser-trace", Summary: "Browser trace, 1 action",
+				MediaType: "application/zip", Size: 7, Digest: "sha256:ab"})
 			b.back.Event("run.completed", "succeeded", nil) // not for a browser to say
 		}
 		return []byte(`{}`), abi.OK
@@ -66,14 +67,16 @@ func TestBrowserCalls(t *testing.T) {
 	d.guest.leaves(0)
 	p := d.end()
 	b.over(t)
-	if got, want := after(p), "run.browser_action | run.sealed_value_used | run.progress_reported | artifact.created | node.completed run.completed"; got != want {
+	if got, want := after(p),
+		"run.browser_action | run.sealed_value_used | run.progress_reported | artifact.created | node.completed run.completed"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
 	for _, e := range p.events {
 		if e.Type == "run.progress_reported" && (member(t, e, "origin") != `"host"` || e.ActorType != "runtime") {
 			t.Errorf("progress %s %s", e.ActorType, e.Data)
 		}
-		if e.Type == "artifact.created" && (!strings.HasPrefix(member(t, e, "artifactId"), `"art_`) || member(t, e, "size") != "7" || e.NodeID == "") {
+		if e.Type == "artifact.created" &&
+			(!strings.HasPrefix(member(t, e, "artifactId"), `"art_`) || member(t, e, "size") != "7" || e.NodeID == "") {
 			t.Errorf("artifact %s", e.Data)
 		}
 	}
@@ -104,10 +107,11 @@ func TestBrowserBinding(t *testing.T) {
 				absent["browser"] = "sluice doctor says what is missing"
 			}
 			plan, err := run.Prepare(context.Background(), g.host.Store, run.Input{
-				Connector:  store.Connector{ID: "player", Name: "player"},
-				Connection: store.Connection{ID: g.connection, Enabled: true, ProfileName: c.profile, Approved: store.Approved{Browser: c.approved, Hosts: []string{"shop.example"}}},
-				Manifest:   browserManifest(t, c.members), Transport: "abi", Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
-				Kinds: app.Kinds, Absent: absent,
+				Connector: store.Connector{ID: "player", Name: "player"},
+				Connection: store.Connection{ID: g.connection, Enabled: true, ProfileName: c.profile,
+					Approved: store.Approved{Browser: c.approved, Hosts: []string{"shop.example"}}},
+				Manifest: browserManifest(t, c.members), Transport: "abi", Limits: abi.DefaultLimits(),
+				Budgets: run.DefaultBudgets(), Kinds: app.Kinds, Absent: absent,
 			})
 			var refused *run.Refusal
 			if errors.As(err, &refused) != (c.refused != "") || refused != nil && refused.Code != c.refused {
@@ -144,7 +148,8 @@ func TestBrowserAsks(t *testing.T) {
 			if q.Kind != abi.KindManualAction || q.Undeclared || q.Timeout <= 0 {
 				t.Errorf("question %+v", q)
 			}
-			if q.Page.Host != "bank.example" || !strings.HasPrefix(q.Page.Title, "Sign in") || strings.Contains(q.Page.Title, "\x1b") {
+			if q.Page.Host != "bank.example" || !strings.HasPrefix(q.Page.Title, "Sign in") ||
+				strings.Contains(q.Page.Title, "\x1b") {
 				t.Errorf("its page is %+v", q.Page)
 			}
 			b.told(t, "probe")
@@ -239,8 +244,10 @@ func TestBrowserEndsRun(t *testing.T) {
 	d.quiet()
 	b.over(t)
 	r := p.result
-	if r.Status != abi.Failed || *r.TerminalReason != "connector_reported_failed" || r.ConnectorError == nil || r.ConnectorError.Code != "session_not_live" ||
-		*r.ConnectorError.Retryable || r.ConnectorError.RecoveryHint.Action != abi.ManualActionRequired || r.Failure.Message != "Nobody is signed in." {
+	if r.Status != abi.Failed || *r.TerminalReason != "connector_reported_failed" || r.ConnectorError == nil ||
+		r.ConnectorError.Code != "session_not_live" ||
+		*r.ConnectorError.Retryable || r.ConnectorError.RecoveryHint.Action != abi.ManualActionRequired ||
+		r.Failure.Message != "Nobody is signed in." {
 		t.Errorf("result %+v %+v %+v", r, r.Failure, r.ConnectorError)
 	}
 	if r.ReportedRecordsEmitted != nil {
@@ -256,7 +263,8 @@ func TestSurfaceOfQuestion(t *testing.T) {
 	d := faultStage(t).drive(t, browses(t, b, func(_ *run.Input, d *run.Deps) { d.Owner = owner })).started()
 	d.guest.does(manual)
 	asked := d.until("run.assistance_requested")
-	if got, want := member(t, asked, "attachments"), `[{"kind":"browser_surface","role":"streaming_companion","status":"unavailable","reason":"browser_surface_probe_timeout"}]`; got != want {
+	if got, want := member(t, asked, "attachments"),
+		`[{"kind":"browser_surface","role":"streaming_companion","status":"unavailable","reason":"browser_surface_probe_timeout"}]`; got != want {
 		t.Errorf("attachments %s, want %s", got, want)
 	}
 	q := <-owner.asked
@@ -264,7 +272,9 @@ func TestSurfaceOfQuestion(t *testing.T) {
 	b.back.Attachment(now)
 	b.back.Attachment(now) // nothing new
 	updated := d.until("run.assistance_updated")
-	if got, want := member(t, updated, "attachments"), `[{"kind":"browser_surface","role":"streaming_companion","ref":"sf_1","status":"available"}]`; got != want || updated.InteractionID != "q1" {
+	if got, want := member(t, updated, "attachments"),
+		`[{"kind":"browser_surface","role":"streaming_companion","ref":"sf_1","status":"available"}]`; got != want ||
+		updated.InteractionID != "q1" {
 		t.Errorf("attachments %s of %q, want %s", got, updated.InteractionID, want)
 	}
 	owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
@@ -308,11 +318,13 @@ func TestSurfaceLost(t *testing.T) {
 	d := faultStage(t).drive(t, browses(t, b, func(_ *run.Input, d *run.Deps) { d.Owner = owner })).started()
 	d.guest.does(oneUse)
 	<-owner.asked
-	probe := binding.Probe{OK: true, Code: "browser_surface_cdp_unreachable", Detail: "process exited, see https://x.example/"}
+	probe := binding.Probe{OK: true, Code: "browser_surface_cdp_unreachable",
+		Detail: "process exited, see https://x.example/"}
 	b.back.Lost("sf_1", probe)
 	b.back.Lost("sf_1", probe)
 	lost := d.until("run.browser_surface_lost")
-	if got, want := member(t, lost, "browser_surface_probe"), `{"code":"browser_surface_cdp_unreachable","detail":"process exited, see [REDACTED_URL]","ok":false}`; got != want ||
+	if got, want := member(t, lost, "browser_surface_probe"),
+		`{"code":"browser_surface_cdp_unreachable","detail":"process exited, see [REDACTED_URL]","ok":false}`; got != want ||
 		lost.Status != "surface_failed" || lost.InteractionID != "q1" || member(t, lost, "kind") != `"otp"` {
 		t.Errorf("%s %s, want %s", lost.Status, lost.Data, want)
 	}
@@ -326,7 +338,8 @@ func TestSurfaceLost(t *testing.T) {
 	d.guest.leaves(1)
 	p := d.end()
 	b.over(t)
-	if got, want := after(p), " | run.browser_surface_lost interrupt.resolved run.interaction_completed run.assistance_cancelled node.resumed | "; !strings.Contains(got, want) {
+	if got, want := after(p),
+		" | run.browser_surface_lost interrupt.resolved run.interaction_completed run.assistance_cancelled node.resumed | "; !strings.Contains(got, want) {
 		t.Errorf("events %s", got)
 	}
 	if counted(p, "run.browser_surface_lost") != 1 || counted(p, "run.browser_surface_failed") != 0 {
@@ -418,7 +431,8 @@ func TestBrowserClosedOnEveryPath(t *testing.T) {
 			d.guest.leaves(1)
 		}},
 		"host stop": {end: func(d *drive) { d.run.Cancel(run.CancelRequest{Cause: run.CauseShutdown}) }},
-		"budget":    {change: func(in *run.Input, _ *run.Deps) { in.Budgets.Total = 50 * time.Millisecond }, end: func(*drive) {}},
+		"budget": {change: func(in *run.Input, _ *run.Deps) { in.Budgets.Total = 50 * time.Millisecond },
+			end: func(*drive) {}},
 		"launch": {change: func(_ *run.Input, d *run.Deps) {
 			d.Launch = func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return nil, nil, launch }
 		}},

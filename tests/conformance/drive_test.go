@@ -114,7 +114,8 @@ type drive struct {
 // drive starts a run of a puppet. change may alter what it is started with.
 func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 	t.Helper()
-	d := &drive{t: t, stage: g, guest: newPuppet(), events: make(chan store.Event, 1000), ended: make(chan struct{}), ctx: context.Background()}
+	d := &drive{t: t, stage: g, guest: newPuppet(), events: make(chan store.Event, 1000), ended: make(chan struct{}),
+		ctx: context.Background()}
 	in := run.Input{
 		Connector:  store.Connector{ID: "player", Name: "player", Digest: "sha256:00"},
 		Connection: store.Connection{ID: g.connection, ConnectorID: "player", Enabled: true},

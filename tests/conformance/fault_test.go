@@ -81,7 +81,8 @@ func TestFaults(t *testing.T) {
 		{"jail", started(), killed(sandbox.ExitViolation), nil, nil, "worker_lost runtime jail_violation 6"},
 		{"nonsense", started(aState), killed(sandbox.ExitProtocol), nil, nil, "worker_protocol_error runtime 6"},
 		{"memory after DONE", started(doneNone), killed(sandbox.ExitMemory), nil, nil, "memory_limit_exceeded connector 4"},
-		{"malformed fault", started(fakeCall{abi.CallFault, []byte("?")}), exited(0), nil, nil, "worker_protocol_error runtime 6"},
+		{"malformed fault", started(fakeCall{abi.CallFault, []byte("?")}), exited(0), nil, nil,
+			"worker_protocol_error runtime 6"},
 
 		{"storage", started(aRecord, aState), exited(0), errors.New("disk on fire"), nil, "ingest_storage_error storage 6"},
 		{"no space", started(aRecord, doneOne), exited(0), store.ErrNoSpace, nil, "ingest_storage_error storage 6"},
@@ -89,12 +90,16 @@ func TestFaults(t *testing.T) {
 		{"throttled", started(aRecord, aState), exited(0), sink("rate_limit_error"), nil, "rate_limit_error storage 6"},
 		{"grant", started(aRecord, aState), exited(0), sink("grant_revoked"), nil, "grant_revoked storage 4"},
 
-		{"module", nil, exited(0), nil, &run.LaunchError{Code: "module_invalid", Err: errors.New("no")}, "launch_failed runtime module_invalid 6"},
+		{"module", nil, exited(0), nil, &run.LaunchError{Code: "module_invalid", Err: errors.New("no")},
+			"launch_failed runtime module_invalid 6"},
 		{"resources", nil, exited(0), nil, errors.New("fork failed"), "launch_failed runtime host_resources 6"},
 
-		{"call before START", []fakeCall{say(abi.CallProgress, `{"message":"early"}`)}, exited(0), nil, nil, "connector_protocol_violation runtime abi_fault 3"},
-		{"second START", started(fakeCall{call: abi.CallStart}), exited(0), nil, nil, "connector_protocol_violation runtime abi_fault 3"},
-		{"stdout of another kind", started(fakeCall{abi.CallDiag, []byte("\x01log text")}), exited(0), nil, nil, "connector_exit_without_done connector 1"},
+		{"call before START", []fakeCall{say(abi.CallProgress, `{"message":"early"}`)}, exited(0), nil, nil,
+			"connector_protocol_violation runtime abi_fault 3"},
+		{"second START", started(fakeCall{call: abi.CallStart}), exited(0), nil, nil,
+			"connector_protocol_violation runtime abi_fault 3"},
+		{"stdout of another kind", started(fakeCall{abi.CallDiag, []byte("\x01log text")}), exited(0), nil, nil,
+			"connector_exit_without_done connector 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := faultStage(t)
@@ -142,7 +147,8 @@ func TestPrepareTimeout(t *testing.T) {
 			return nil, nil, &run.LaunchError{Code: "host_resources", Err: ctx.Err()}
 		}
 	})
-	if f := p.result.Failure; f.Reason != "launch_failed" || f.Subtype != "prepare_timeout" || !strings.Contains(f.Message, "prepare budget of 1ms") {
+	if f := p.result.Failure; f.Reason != "launch_failed" || f.Subtype != "prepare_timeout" ||
+		!strings.Contains(f.Message, "prepare budget of 1ms") {
 		t.Errorf("failure %+v", f)
 	}
 }
@@ -156,7 +162,8 @@ func TestFailedFlush(t *testing.T) {
 	})
 	r := p.result
 	c := r.CheckpointSummary
-	if r.RecordsEmitted != 1 || r.RecordsAttempted != 1 || r.RecordsAccepted != 0 || r.RecordsUnresolvedRetryable != 1 || c.BufferedRecordsDropped != 1 {
+	if r.RecordsEmitted != 1 || r.RecordsAttempted != 1 || r.RecordsAccepted != 0 || r.RecordsUnresolvedRetryable != 1 ||
+		c.BufferedRecordsDropped != 1 {
 		t.Errorf("counts of %+v", r)
 	}
 	if c.StateStreamsStaged != 0 || c.CommitStatus != "not_committed" {
@@ -175,7 +182,8 @@ func TestCancelEndsEmits(t *testing.T) {
 	var current *run.Run
 	g.starting = func(r *run.Run) { current = r }
 	sleep := fakeCall{abi.CallSleep, []byte{0, 0, 0, 0, 0, 0, 0, 1}}
-	guest := &emitter{fakeGuest: newFakeGuest(started(aRecord, say(abi.CallProgress, `{"message":"on the way"}`), sleep), exited(0))}
+	guest := &emitter{fakeGuest: newFakeGuest(started(aRecord, say(abi.CallProgress, `{"message":"on the way"}`), sleep),
+		exited(0))}
 	p := g.perform(t, guest, nil, func(in *run.Input, d *run.Deps) {
 		in.Budgets.CancelGrace = time.Millisecond
 		d.Watch = func(e store.Event) {

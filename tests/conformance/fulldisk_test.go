@@ -189,7 +189,8 @@ func TestRoomAgain(t *testing.T) {
 			if p.result.Status != abi.Succeeded || d.run.Live().Stalled != "" {
 				t.Errorf("the run ended as %+v", p.result)
 			}
-			if got := types(p.events); strings.Count(got, "run.assistance_requested") != 1 || strings.Count(got, "run.assistance_resolved") != 1 {
+			if got := types(p.events); strings.Count(got, "run.assistance_requested") != 1 ||
+				strings.Count(got, "run.assistance_resolved") != 1 {
 				t.Errorf("the timeline is %s", got)
 			}
 		})
@@ -215,7 +216,8 @@ func TestLeaveAFullDisk(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("the run does not end")
 			}
-			if *d.result.TerminalReason != c.reason || d.result.Failure == nil || !strings.Contains(d.result.Failure.Message, "the disk is full") {
+			if *d.result.TerminalReason != c.reason || d.result.Failure == nil ||
+				!strings.Contains(d.result.Failure.Message, "the disk is full") {
 				t.Errorf("the run ended as %+v", d.result)
 			}
 		})
@@ -264,7 +266,8 @@ func TestKilledOnAFullDisk(t *testing.T) {
 			if p.result.Status != abi.Succeeded || p.result.RecordsAccepted != 1 {
 				t.Errorf("the run ended as %+v", p.result)
 			}
-			for _, once := range []string{"run.assistance_requested", "run.assistance_resolved", "run.batch_ingested", "run.resumed"} {
+			for _, once := range []string{"run.assistance_requested", "run.assistance_resolved",
+				"run.batch_ingested", "run.resumed"} {
 				if got := types(p.events); strings.Count(got, once) != 1 {
 					t.Errorf("not one %s in %s", once, got)
 				}

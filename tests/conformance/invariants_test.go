@@ -170,11 +170,14 @@ func checkEvent(t tester, e store.Event, p *played) {
 	if len(e.Data) > 64<<10 {
 		t.Errorf("%s has %d bytes", e.Type, len(e.Data))
 	}
-	if !runPattern.MatchString(string(e.RunID)) || !tracePattern.MatchString(string(e.TraceID)) || !eventPattern.MatchString(string(e.ID)) {
+	if !runPattern.MatchString(string(e.RunID)) || !tracePattern.MatchString(string(e.TraceID)) ||
+		!eventPattern.MatchString(string(e.ID)) {
 		t.Errorf("%s has ids %s %s %s", e.Type, e.RunID, e.TraceID, e.ID)
 	}
-	if e.ConnectorID != p.result.ConnectorID || e.ConnectionID != p.result.ConnectionID || e.RunID != p.result.RunID || e.Status == "" {
-		t.Errorf("%s: connector %s, connection %s, run %s, status %q", e.Type, e.ConnectorID, e.ConnectionID, e.RunID, e.Status)
+	if e.ConnectorID != p.result.ConnectorID || e.ConnectionID != p.result.ConnectionID ||
+		e.RunID != p.result.RunID || e.Status == "" {
+		t.Errorf("%s: connector %s, connection %s, run %s, status %q", e.Type, e.ConnectorID,
+			e.ConnectionID, e.RunID, e.Status)
 	}
 	var data map[string]json.RawMessage
 	if err := json.Unmarshal(e.Data, &data); err != nil {
@@ -242,7 +245,8 @@ func checkResult(t tester, raw []byte, r *run.Result) {
 		if !slices.Contains(resultMembers, name) && !slices.Contains(optionalMembers, name) {
 			t.Errorf("the result has a member %s", name)
 		}
-		if slices.Contains([]string{"state", "checkpoint_summary", "known_gaps", "detail_gaps", "usage", "isolation"}, name) && string(v) == "null" {
+		if slices.Contains([]string{"state", "checkpoint_summary", "known_gaps", "detail_gaps", "usage", "isolation"},
+			name) && string(v) == "null" {
 			t.Errorf("%s is null", name)
 		}
 	}
@@ -252,15 +256,19 @@ func checkResult(t tester, raw []byte, r *run.Result) {
 		ok   bool
 	}{
 		{"a reason unless it succeeded", (r.TerminalReason == nil) == succeeded},
-		{"the outcome of its status", !succeeded && r.Outcome == r.Status || succeeded && (r.Outcome == run.OutcomeComplete) == whole(r)},
+		{"the outcome of its status", !succeeded && r.Outcome == r.Status ||
+			succeeded && (r.Outcome == run.OutcomeComplete) == whole(r)},
 		{"a failure if it failed", (r.Failure != nil) == failed},
-		{"a violation for its reason only", (r.Violation != nil) == (r.TerminalReason != nil && *r.TerminalReason == "connector_protocol_violation")},
-		{"a deadline for its reason only", (r.Deadline != "") == (r.TerminalReason != nil && *r.TerminalReason == "run_timed_out")},
+		{"a violation for its reason only",
+			(r.Violation != nil) == (r.TerminalReason != nil && *r.TerminalReason == "connector_protocol_violation")},
+		{"a deadline for its reason only",
+			(r.Deadline != "") == (r.TerminalReason != nil && *r.TerminalReason == "run_timed_out")},
 		{"a cancel cause if it was cancelled, by whomever", (r.CancelCause != "") == (r.Status == abi.Cancelled)},
 		{"a reason in failure", r.Failure == nil || r.Failure.Reason == *r.TerminalReason},
 		{"the subtype in failure", r.Violation == nil || r.Failure.Subtype == string(r.Violation.Subtype)},
 		{"flushed = accepted", r.RecordsFlushed == r.RecordsAccepted},
-		{"unresolved = attempted - accepted - rejected", r.RecordsUnresolvedRetryable == r.RecordsAttempted-r.RecordsAccepted-r.RecordsPermanentlyRejected},
+		{"unresolved = attempted - accepted - rejected",
+			r.RecordsUnresolvedRetryable == r.RecordsAttempted-r.RecordsAccepted-r.RecordsPermanentlyRejected},
 	} {
 		if !c.ok {
 			t.Errorf("the result must have %s: %s", c.what, raw)
@@ -277,7 +285,9 @@ func whole(r *run.Result) bool {
 	}
 	if r.CollectionFacts != nil {
 		for _, s := range r.CollectionFacts.Streams {
-			if s.PendingDetailGaps > 0 && slices.ContainsFunc(r.KnownGaps, func(g run.KnownGap) bool { return g.Kind == "detail_gap" && *g.Stream == s.Stream }) {
+			if s.PendingDetailGaps > 0 &&
+				slices.ContainsFunc(r.KnownGaps,
+					func(g run.KnownGap) bool { return g.Kind == "detail_gap" && *g.Stream == s.Stream }) {
 				return false
 			}
 			if s.PendingDetailGaps > 0 && r.Outcome == run.OutcomePartial { // of an earlier run: only where it may be retried
@@ -305,7 +315,8 @@ type counts struct {
 func checkCounts(t tester, p *played) {
 	t.Helper()
 	r := p.result
-	want := counts{r.RecordsAttempted, r.RecordsAccepted, r.RecordsFlushed, r.RecordsPermanentlyRejected, r.RecordsUnresolvedRetryable}
+	want := counts{r.RecordsAttempted, r.RecordsAccepted, r.RecordsFlushed, r.RecordsPermanentlyRejected,
+		r.RecordsUnresolvedRetryable}
 	var batches counts
 	for _, e := range p.events {
 		if e.Type != "run.batch_ingested" {
@@ -340,14 +351,17 @@ func checkCounts(t tester, p *played) {
 		t.Fatal(err)
 	}
 	s := r.CheckpointSummary
-	if d.counts != want || d.Emitted != r.RecordsEmitted || d.Dropped != s.BufferedRecordsDropped || d.Status != s.CommitStatus ||
-		d.Staged != s.StateStreamsStaged || d.Committed != s.StateStreamsCommitted || len(d.Gaps) != min(len(r.KnownGaps), 50) || !slices.Equal(d.Withheld, s.StateStreamsWithheld) {
+	if d.counts != want || d.Emitted != r.RecordsEmitted || d.Dropped != s.BufferedRecordsDropped ||
+		d.Status != s.CommitStatus ||
+		d.Staged != s.StateStreamsStaged || d.Committed != s.StateStreamsCommitted ||
+		len(d.Gaps) != min(len(r.KnownGaps), 50) || !slices.Equal(d.Withheld, s.StateStreamsWithheld) {
 		t.Errorf("terminal event %s does not agree with the result", last.Data)
 	}
 	if (d.Reason == nil) != (r.TerminalReason == nil) || d.Reason != nil && *d.Reason != *r.TerminalReason {
 		t.Errorf("terminal event %s has another reason than the result", last.Data)
 	}
-	if r.RecordsEmitted < r.RecordsAttempted || r.RecordsEmitted != r.RecordsAttempted-r.RecordsUnresolvedRetryable+s.BufferedRecordsDropped &&
+	if r.RecordsEmitted < r.RecordsAttempted || r.RecordsEmitted != r.RecordsAttempted-r.RecordsUnresolvedRetryable+
+		s.BufferedRecordsDropped &&
 		r.RecordsEmitted != r.RecordsAttempted+s.BufferedRecordsDropped {
 		t.Errorf("emitted %d, attempted %d, dropped %d", r.RecordsEmitted, r.RecordsAttempted, s.BufferedRecordsDropped)
 	}

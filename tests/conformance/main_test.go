@@ -52,7 +52,8 @@ func testMain(m *testing.M) int {
 		}
 		shared.players[transport] = player
 	}
-	h, err := app.Open(context.Background(), app.Options{Store: "memory:?memory=small", CacheDir: cache, Browsers: noBrowsers{}})
+	h, err := app.Open(context.Background(),
+		app.Options{Store: "memory:?memory=small", CacheDir: cache, Browsers: noBrowsers{}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -19,7 +19,8 @@ import (
 func (s *scenario) manifest() ([]byte, error) {
 	m := map[string]any{
 		"protocol_version": "0.1.0", "connector_id": "player", "version": "1.0.0", "display_name": "Player",
-		"capabilities": map[string]any{"human_interaction": []string{"otp", "credentials", "manual_action", "approval", "clarification"}},
+		"capabilities": map[string]any{"human_interaction": []string{"otp", "credentials", "manual_action",
+			"approval", "clarification"}},
 	}
 	lines := s.all("stream")
 	if len(lines) == 0 {
@@ -53,8 +54,10 @@ func stream(line string) (map[string]any, error) {
 	if r, ok := o["required"]; ok {
 		schema["required"] = strings.Split(r, ",")
 	}
-	st := map[string]any{"name": f[0], "semantics": "mutable_state", "primary_key": strings.Split(o["key"], ","), "schema": schema}
-	for opt, member := range map[string]string{"time": "consent_time_field", "state": "state_stream", "strategy": "coverage_strategy"} {
+	st := map[string]any{"name": f[0], "semantics": "mutable_state",
+		"primary_key": strings.Split(o["key"], ","), "schema": schema}
+	for opt, member := range map[string]string{"time": "consent_time_field", "state": "state_stream",
+		"strategy": "coverage_strategy"} {
 		if v, ok := o[opt]; ok {
 			st[member] = v
 		}

@@ -242,7 +242,8 @@ func (m *model) short(p string) bool {
 		}
 		for _, k := range r.required {
 			// details has two parents: a gap without one counts for neither.
-			if !slices.Contains(r.hydrated, k) && !m.gaps[[3]string{s, p, k}] && (s == "details" || !m.gaps[[3]string{s, "", k}]) {
+			if !slices.Contains(r.hydrated, k) && !m.gaps[[3]string{s, p, k}] &&
+				(s == "details" || !m.gaps[[3]string{s, "", k}]) {
 				return true
 			}
 		}

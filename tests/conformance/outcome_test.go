@@ -44,7 +44,8 @@ func (g *stage) outcome(t *testing.T, p *played) string {
 		fmt.Fprintf(&b, "gap %s\n", gapText(gap))
 	}
 	for _, d := range r.DetailGaps {
-		fmt.Fprintf(&b, "detail gap %s %s attempt %d\n", strings.TrimPrefix(d.ParentStream+" > "+d.Stream, " > "), d.Status, d.AttemptCount)
+		fmt.Fprintf(&b, "detail gap %s %s attempt %d\n", strings.TrimPrefix(d.ParentStream+" > "+d.Stream, " > "),
+			d.Status, d.AttemptCount)
 	}
 	otherText(&b, r)
 	g.timeline(&b, p.events)
@@ -98,7 +99,8 @@ func (g *stage) violation(b *strings.Builder, r *run.Result) {
 	}
 	parts := []string{"violation", orElse(v.MessageType, "-")}
 	for _, p := range []struct{ name, value string }{
-		{"stream", v.Stream}, {"field", v.Field}, {"received", v.Received}, {"expected", strings.Join(v.Expected, "|")}, {"detail", v.Detail},
+		{"stream", v.Stream}, {"field", v.Field}, {"received", v.Received}, {"expected", strings.Join(v.Expected, "|")},
+		{"detail", v.Detail},
 	} {
 		if p.value != "" {
 			parts = append(parts, p.name+"="+quoted(p.value))
@@ -162,7 +164,8 @@ func questionText(q run.Question) string {
 		for _, m := range []struct {
 			on   bool
 			name string
-		}{{f.Required, "required"}, {f.Secret, "secret"}, {f.Sealed, "sealed"}, {len(f.Enum) > 0, strings.Join(f.Enum, "/")}} {
+		}{{f.Required, "required"}, {f.Secret, "secret"}, {f.Sealed, "sealed"},
+			{len(f.Enum) > 0, strings.Join(f.Enum, "/")}} {
 			if m.on {
 				marks += " " + m.name
 			}
@@ -225,7 +228,8 @@ func (g *stage) stored(t *testing.T, b *strings.Builder) {
 		t.Fatal(err)
 	}
 	for _, s := range streams {
-		page, err := st.Records(ctx, store.RecordQuery{Connection: g.connection, Stream: s.Stream, Deleted: true, Limit: 1000})
+		page, err := st.Records(ctx,
+			store.RecordQuery{Connection: g.connection, Stream: s.Stream, Deleted: true, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +310,8 @@ func resultCode(r *run.Result) int {
 		return 3
 	case strings.HasPrefix(reason, "connector_"):
 		return 1
-	case slices.Contains([]string{"run_timed_out", "assistance_timed_out", "memory_limit_exceeded"}, reason), strings.HasPrefix(reason, "grant_"):
+	case slices.Contains([]string{"run_timed_out", "assistance_timed_out", "memory_limit_exceeded"}, reason),
+		strings.HasPrefix(reason, "grant_"):
 		return 4
 	case r.Status == abi.Cancelled:
 		return 5

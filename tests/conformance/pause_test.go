@@ -56,7 +56,8 @@ func TestPauseAtState(t *testing.T) {
 	if live := d.run.Live(); live.PauseRequested || !live.Paused || live.Phase != "running" {
 		t.Errorf("live %+v", live)
 	}
-	if paused.ActorType != "owner" || paused.ActorID != "key:k1" || member(t, paused, "drainPolicy") != `"drain-current-node"` ||
+	if paused.ActorType != "owner" || paused.ActorID != "key:k1" ||
+		member(t, paused, "drainPolicy") != `"drain-current-node"` ||
 		member(t, paused, "requestedBy") != `"key:k1"` || member(t, paused, "reason") != `"for lunch"` {
 		t.Errorf("event %s %s %s", paused.ActorType, paused.ActorID, paused.Data)
 	}
@@ -99,7 +100,8 @@ func TestPauseImmediate(t *testing.T) {
 	d.heard("reply 5 OK")
 	d.guest.leaves(0)
 	p := d.end()
-	if got, want := after(p), "run.batch_ingested | run.paused | run.resumed | run.progress_reported | run.batch_ingested | node.completed run.completed"; got != want {
+	if got, want := after(p),
+		"run.batch_ingested | run.paused | run.resumed | run.progress_reported | run.batch_ingested | node.completed run.completed"; got != want {
 		t.Errorf("events\n%s, want\n%s", got, want)
 	}
 }
@@ -230,7 +232,8 @@ func TestPausedQuestionKeepsItsTime(t *testing.T) {
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("pending %+v, %v", pending, err)
 	}
-	if more := pending[0].ExpiresAt.Sub(*before[0].ExpiresAt); more < stood-time.Millisecond { // times are kept in milliseconds
+	// times are kept in milliseconds
+	if more := pending[0].ExpiresAt.Sub(*before[0].ExpiresAt); more < stood-time.Millisecond {
 		t.Errorf("a pause of %s gave the question %s more", stood, more)
 	}
 	d.heard("reply 2 OK") // now it timed out

@@ -158,7 +158,8 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	out := &played{}
-	q := app.RunRequest{Connector: g.connector, Connection: g.connection, Interpreter: g.interpreter, Secrets: map[string]string{}}
+	q := app.RunRequest{Connector: g.connector, Connection: g.connection, Interpreter: g.interpreter,
+		Secrets: map[string]string{}}
 	config := map[string]any{}
 	steps, err := expand(r.steps)
 	if err != nil {

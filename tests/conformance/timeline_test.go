@@ -11,31 +11,32 @@ import (
 
 // shown are the members of events that every transcript shows.
 var shown = map[string][]string{
-	"run.started":                  {"collection_mode", "time_range_unenforced"},
-	"run.progress_reported":        {"message", "count", "total", "coalesced"},
-	"run.batch_ingested":           {"batch_size", "records_permanently_rejected", "rejection_codes"},
-	"run.state_staged":             {"cursor"},
-	"run.state_advanced":           {"cursor"},
-	"run.state_commit_failed":      {"state_streams_staged", "state_streams_committed"},
-	"run.stream_skipped":           {"reason", "state_stream"},
-	"run.detail_coverage_declared": {"state_stream", "required_keys", "hydrated_keys", "gap_keys", "considered", "covered"},
-	"run.detail_gap_recorded":      {"parent_stream", "reason", "attempt_count"},
-	"run.detail_gap_recovered":     {"parent_stream", "matched"},
-	"run.interaction_required":     {"kind", "message", "timeout_seconds", "undeclared_kind"},
-	"run.interaction_completed":    {"status"},
-	"run.assistance_requested":     {"assistance_request_id", "progress_posture", "owner_action", "response_obligation"},
-	"run.assistance_resolved":      {"assistance_request_id", "reason"},
-	"run.assistance_cancelled":     {"assistance_request_id", "reason"},
-	"run.assistance_timed_out":     {"assistance_request_id", "reason"},
-	"run.assistance_escalated":     {"assistance_request_id", "reason"},
-	"run.cancel_requested":         {"cancel_cause"},
-	"run.paused":                   {"drainPolicy"},
-	"run.resumed":                  {"cause"},
-	"run.failed":                   {"open_interaction_id", "secret_redactions"},
-	"run.completed":                {"secret_redactions"},
-	"log.appended":                 {"level", "message", "fields"},
-	"output.chunk":                 {"chunk", "isLast", "meta"},
-	"cap.breached":                 {"kind"},
+	"run.started":             {"collection_mode", "time_range_unenforced"},
+	"run.progress_reported":   {"message", "count", "total", "coalesced"},
+	"run.batch_ingested":      {"batch_size", "records_permanently_rejected", "rejection_codes"},
+	"run.state_staged":        {"cursor"},
+	"run.state_advanced":      {"cursor"},
+	"run.state_commit_failed": {"state_streams_staged", "state_streams_committed"},
+	"run.stream_skipped":      {"reason", "state_stream"},
+	"run.detail_coverage_declared": {"state_stream", "required_keys", "hydrated_keys", "gap_keys",
+		"considered", "covered"},
+	"run.detail_gap_recorded":   {"parent_stream", "reason", "attempt_count"},
+	"run.detail_gap_recovered":  {"parent_stream", "matched"},
+	"run.interaction_required":  {"kind", "message", "timeout_seconds", "undeclared_kind"},
+	"run.interaction_completed": {"status"},
+	"run.assistance_requested":  {"assistance_request_id", "progress_posture", "owner_action", "response_obligation"},
+	"run.assistance_resolved":   {"assistance_request_id", "reason"},
+	"run.assistance_cancelled":  {"assistance_request_id", "reason"},
+	"run.assistance_timed_out":  {"assistance_request_id", "reason"},
+	"run.assistance_escalated":  {"assistance_request_id", "reason"},
+	"run.cancel_requested":      {"cancel_cause"},
+	"run.paused":                {"drainPolicy"},
+	"run.resumed":               {"cause"},
+	"run.failed":                {"open_interaction_id", "secret_redactions"},
+	"run.completed":             {"secret_redactions"},
+	"log.appended":              {"level", "message", "fields"},
+	"output.chunk":              {"chunk", "isLast", "meta"},
+	"cap.breached":              {"kind"},
 }
 
 // hidden are members that are left out when they have these values.
@@ -115,7 +116,8 @@ func memberText(name string, v json.RawMessage) string {
 		return string(v)
 	case "batch_size":
 		return "×" + s
-	case "reason", "status", "kind", "assistance_request_id", "progress_posture", "owner_action", "response_obligation", "level", "cancel_cause":
+	case "reason", "status", "kind", "assistance_request_id", "progress_posture", "owner_action", "response_obligation",
+		"level", "cancel_cause":
 		return quoted(s)
 	case "collection_mode":
 		return s

@@ -159,7 +159,8 @@ func (w *walk) report() {
 	}
 	required, _ := json.Marshal(r.required)
 	hydrated, _ := json.Marshal(r.hydrated)
-	w.say(abi.CallCoverage, `{"reference_only":true,"state_stream":%q,"stream":%q,"required_keys":%s,"hydrated_keys":%s}`, parent, stream, required, hydrated)
+	w.say(abi.CallCoverage, `{"reference_only":true,"state_stream":%q,"stream":%q,"required_keys":%s,"hydrated_keys":%s}`,
+		parent, stream, required, hydrated)
 	w.m.coverage(stream, parent, r)
 }
 
@@ -224,9 +225,9 @@ func (w *walk) compare(p *played) {
 		strings.Join(m.committed, " "), strings.Join(m.withheld, " "), m.commitStatus(),
 	}
 	got := ended{
-		Status: r.Status, Emitted: int(r.RecordsEmitted), Accepted: int(r.RecordsAccepted), Dropped: int(r.CheckpointSummary.BufferedRecordsDropped),
-		Staged: r.CheckpointSummary.StateStreamsStaged, Withheld: strings.Join(r.CheckpointSummary.StateStreamsWithheld, " "),
-		Commits: r.CheckpointSummary.CommitStatus,
+		Status: r.Status, Emitted: int(r.RecordsEmitted), Accepted: int(r.RecordsAccepted),
+		Dropped: int(r.CheckpointSummary.BufferedRecordsDropped), Staged: r.CheckpointSummary.StateStreamsStaged,
+		Withheld: strings.Join(r.CheckpointSummary.StateStreamsWithheld, " "), Commits: r.CheckpointSummary.CommitStatus,
 	}
 	if r.TerminalReason != nil {
 		got.Reason = *r.TerminalReason

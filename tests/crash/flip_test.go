@@ -200,7 +200,8 @@ func (p program) runs(c *campaign.Campaign, path string) (refused bool) {
 	var e struct {
 		Status, Error, Message string
 	}
-	if err := json.Unmarshal([]byte(o.out), &e); err != nil || strings.Contains(o.errs, "goroutine ") || o.code != 0 && e.Message == "" && e.Status == "" {
+	if err := json.Unmarshal([]byte(o.out), &e); err != nil || strings.Contains(o.errs, "goroutine ") ||
+		o.code != 0 && e.Message == "" && e.Status == "" {
 		c.Torn("a run ended with code %d: %.1000s%.2000s", o.code, o.out, o.errs)
 	}
 	return o.code != 0

@@ -86,7 +86,8 @@ func (w *grantWitness) use() (killed int) {
 	for range 4 {
 		w.until += 2
 		cmd := w.p.command("run", "pages", "--json", "--no-interactive", "--config", fmt.Sprintf(`{"until":%d}`, w.until))
-		_, dead := w.p.start(cmd).killed(moment{events: 1 + w.c.IntN(24), after: time.Duration(w.c.IntN(4000)) * time.Microsecond})
+		_, dead := w.p.start(cmd).killed(moment{events: 1 + w.c.IntN(24),
+			after: time.Duration(w.c.IntN(4000)) * time.Microsecond})
 		orphansGone(t)
 		if dead {
 			killed++

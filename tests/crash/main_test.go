@@ -34,7 +34,8 @@ func setUp(run func() int) int {
 		return complain(err)
 	}
 	defer os.RemoveAll(dir)
-	built.dir, built.sluice, built.pages, built.cache = dir, filepath.Join(dir, "sluice"), filepath.Join(dir, "pages.wasm"), filepath.Join(dir, "cache")
+	built.dir, built.sluice, built.pages, built.cache = dir, filepath.Join(dir, "sluice"),
+		filepath.Join(dir, "pages.wasm"), filepath.Join(dir, "cache")
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return complain(err)
 	}

@@ -177,7 +177,8 @@ func (p program) start(cmd *exec.Cmd) *live {
 
 // run is the command that collects all pages up to until.
 func (p program) run(until int, args ...string) *exec.Cmd {
-	return p.command(append([]string{"run", built.pages, "--json", "--no-interactive", "--config", fmt.Sprintf(`{"until":%d,"files":%v}`, until, p.filed)}, args...)...)
+	return p.command(append([]string{"run", built.pages, "--json", "--no-interactive", "--config",
+		fmt.Sprintf(`{"until":%d,"files":%v}`, until, p.filed)}, args...)...)
 }
 
 // await reads events until there are n, or no more can come.

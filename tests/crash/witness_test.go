@@ -164,7 +164,8 @@ func (w *witness) checkRun(r runLine) {
 		}
 	}
 	w.checkEnd(r, events)
-	if from, _ := startOf(events); slices.ContainsFunc(events, func(e event) bool { return e.Type == "run.progress_reported" }) && from != w.committed {
+	if from, _ := startOf(events); slices.ContainsFunc(events,
+		func(e event) bool { return e.Type == "run.progress_reported" }) && from != w.committed {
 		t.Errorf("run %s went on from page %d, %d was committed", r.ID, from, w.committed)
 	}
 	for _, e := range events {
@@ -367,7 +368,8 @@ func (w *witness) complete() {
 	w.check()
 	items, latest := w.records("items"), w.records("latest")
 	if w.committed != until || len(items) != n {
-		t.Errorf("after an undisturbed run %d of %d records are stored, the cursor is at page %d of %d", len(items), n, w.committed, until)
+		t.Errorf("after an undisturbed run %d of %d records are stored, the cursor is at page %d of %d", len(items),
+			n, w.committed, until)
 	}
 	if from, accepted := startOf(w.undisturbed(until)); from != until || accepted != 0 {
 		t.Errorf("a run with nothing to do went on from page %d of %d and stored %d", from, until, accepted)

@@ -14,7 +14,8 @@ import (
 )
 
 // axe checks accessibility.
-var axe = npm.Package{Name: "axe-core", Version: "4.14.1", SHA512: "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="}
+var axe = npm.Package{Name: "axe-core", Version: "4.14.1",
+	SHA512: "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="}
 
 // A finding is a problem that axe reports on a page.
 type finding struct {
@@ -27,7 +28,8 @@ type finding struct {
 func TestAccessible(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	b := signIn(t, h, false)
-	if found := violations(t, b, "document.body.append(new Image())"); !slices.ContainsFunc(found, func(f finding) bool { return f.ID == "image-alt" && f.Impact == "critical" }) {
+	if found := violations(t, b, "document.body.append(new Image())"); !slices.ContainsFunc(found,
+		func(f finding) bool { return f.ID == "image-alt" && f.Impact == "critical" }) {
 		t.Fatalf("axe does not find an image without a text: %+v", found)
 	}
 	check := func(path, scheme string) {
@@ -47,7 +49,8 @@ func TestAccessible(t *testing.T) {
 		check(path, "light")
 	}
 	install(t, h.Client, "tests/e2e/guest")
-	connect(t, h.Client, "one", step{"do": "emit", "n": 60, "text": "something"}, step{"do": "progress", "n": 5, "text": "Going"}, step{"do": "otp", "text": "Code?"})
+	connect(t, h.Client, "one", step{"do": "emit", "n": 60, "text": "something"},
+		step{"do": "progress", "n": 5, "text": "Going"}, step{"do": "otp", "text": "Code?"})
 	connect(t, h.Client, "two", step{"do": "emit", "n": 3}, step{"do": "fail", "text": "The service said no"})
 	asking, failed := start(t, h.Client, "one"), start(t, h.Client, "two")
 	if _, err := h.Wait(soon(t), asking, served.Asks); err != nil {
@@ -60,12 +63,16 @@ func TestAccessible(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("Donaudampfschifffahrt", 4)[:80]
-	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/two", host.ChangeConnection{DisplayName: &long}, nil); err != nil {
+	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/two",
+		host.ChangeConnection{DisplayName: &long}, nil); err != nil {
 		t.Fatal(err)
 	}
-	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(failed), "/ui/connectors/steps/connect",
-		"/ui/connections/one", "/ui/connections/one/grant", "/ui/connections/one/start", "/ui/data", "/ui/data/sql", "/ui/data/destinations", "/ui/assistants", "/ui/records?connection=one&stream=items", "/ui/files?connection=one", "/ui/record?connection=one&stream=items&key=0-000000001",
-		"/ui/connectors", "/ui/connectors/steps", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/login", "/ui/runs/run_none"}
+	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(failed),
+		"/ui/connectors/steps/connect",
+		"/ui/connections/one", "/ui/connections/one/grant", "/ui/connections/one/start", "/ui/data", "/ui/data/sql",
+		"/ui/data/destinations", "/ui/assistants", "/ui/records?connection=one&stream=items", "/ui/files?connection=one",
+		"/ui/record?connection=one&stream=items&key=0-000000001", "/ui/connectors", "/ui/connectors/steps", "/ui/schedules",
+		"/ui/keys", "/ui/audit", "/ui/settings", "/ui/login", "/ui/runs/run_none"}
 	for scheme, size := range map[string]func(){"light": b.wide, "dark": b.phone} {
 		size()
 		b.media(scheme)
@@ -98,7 +105,8 @@ func violations(t *testing.T, b *tab, statement string, rules ...string) []findi
 	if len(rules) > 0 {
 		only = fmt.Sprintf(`, runOnly: ["%s"]`, strings.Join(rules, `", "`))
 	}
-	script := axe.File(t, "axe.min.js") + "\n;" + statement + `;axe.run(document, {resultTypes: ["violations"]` + only + `}).then((r) => r.violations)`
+	script := axe.File(t, "axe.min.js") + "\n;" + statement + `;axe.run(document, {resultTypes: ["violations"]` + only +
+		`}).then((r) => r.violations)`
 	for again := 3; ; again-- {
 		found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]finding](script, chromedp.EvalAwaitPromise))
 		switch {

@@ -33,7 +33,8 @@ func serve(t *testing.T, dir string) *child {
 		t.Fatal(err)
 	}
 	c := &child{Client: served.Socket(filepath.Join(dir, daemon.SocketName))}
-	c.cmd = exec.Command(os.Args[0], "serve", "--config", config, "--listen", "127.0.0.1:0", "--store", "badger:"+dir, "--json", "--quiet")
+	c.cmd = exec.Command(os.Args[0], "serve", "--config", config, "--listen", "127.0.0.1:0", "--store", "badger:"+dir,
+		"--json", "--quiet")
 	c.cmd.Env = append(os.Environ(), asCLI+"=1", "SLUICE_CACHE="+cache)
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()

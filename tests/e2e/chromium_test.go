@@ -39,7 +39,8 @@ func startChromium() {
 	path := os.Getenv("SLUICE_CHROMIUM")
 	if path == "" {
 		if path, chromium.err = exec.LookPath("chromium"); chromium.err != nil {
-			chromium.err = fmt.Errorf("these tests need Chromium: install it (.ci/run does), or name it in SLUICE_CHROMIUM: %w", chromium.err)
+			chromium.err = fmt.Errorf("these tests need Chromium: install it (.ci/run does), or name it in SLUICE_CHROMIUM: %w",
+				chromium.err)
 			return
 		}
 	}
@@ -123,13 +124,16 @@ func (b *tab) heard(ev any) {
 		}
 		go chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
 	case *runtime.EventExceptionThrown:
-		b.troubles = append(b.troubles, fmt.Sprintf("exception: %s %+v", ev.ExceptionDetails.Text, ev.ExceptionDetails.Exception))
+		b.troubles = append(b.troubles,
+			fmt.Sprintf("exception: %s %+v", ev.ExceptionDetails.Text, ev.ExceptionDetails.Exception))
 	case *cdplog.EventEntryAdded:
-		if ev.Entry.Source == "security" || strings.Contains(ev.Entry.Text, "Content Security Policy") || strings.Contains(ev.Entry.Text, "TrustedHTML") {
+		if ev.Entry.Source == "security" || strings.Contains(ev.Entry.Text, "Content Security Policy") ||
+			strings.Contains(ev.Entry.Text, "TrustedHTML") {
 			b.troubles = append(b.troubles, ev.Entry.Text)
 		}
 	case *network.EventRequestWillBeSent:
-		if u := ev.Request.URL; !strings.HasPrefix(u, b.base+"/") && u != "about:blank" && !strings.HasPrefix(u, "data:image/") && !strings.HasPrefix(u, viewer) {
+		if u := ev.Request.URL; !strings.HasPrefix(u, b.base+"/") && u != "about:blank" &&
+			!strings.HasPrefix(u, "data:image/") && !strings.HasPrefix(u, viewer) {
 			b.foreign = append(b.foreign, u)
 		}
 	}
@@ -153,7 +157,8 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, actions...); err != nil {
 		b.shot("failed")
-		text, _ := chromedp.Run(context.WithoutCancel(b.ctx), chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.slice(0, 1500)`))
+		text, _ := chromedp.Run(context.WithoutCancel(b.ctx),
+			chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.slice(0, 1500)`))
 		b.t.Fatalf("%v, on %s", err, text)
 	}
 }
@@ -208,8 +213,10 @@ func (b *tab) sees(text string) {
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector) + ` !== null`)
-	eval[any](b, fmt.Sprintf(`(() => { for (let e = document.querySelector(%q); e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true })()`, selector))
-	press := []chromedp.Action[chromedp.Void]{chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)}
+	eval[any](b, fmt.Sprintf(
+		`(() => { for (let e = document.querySelector(%q); e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true })()`, selector))
+	press := []chromedp.Action[chromedp.Void]{chromedp.ScrollIntoView(chromedp.CSS(selector)),
+		chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)}
 	for range 3 {
 		b.atRest(selector)
 		if err := chromedp.Do(b.ctx, press...); err == nil {
@@ -230,7 +237,8 @@ func (b *tab) atRest(selector string) {
 		setTimeout(() => done(was === place()), 50);
 	})`, selector)
 	for range 20 {
-		if still, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](script, chromedp.EvalAwaitPromise)); still && err == nil {
+		if still, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](script, chromedp.EvalAwaitPromise)); still &&
+			err == nil {
 			return
 		}
 	}
@@ -273,7 +281,8 @@ func (b *tab) picture(name string, take chromedp.Action[[]byte]) {
 func (b *tab) media(scheme string) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme},
+			{Name: "prefers-reduced-motion", Value: "reduce"}},
 	}); err != nil {
 		b.t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func TestKilled(t *testing.T) {
 	connect(t, c.Client, "scheduled", step{"do": "emit", "n": 1})
 	zero := int64(0)
 	seconds := int64(every)
-	if _, err := c.Do(t.Context(), "PUT", "/v1/connections/scheduled/schedule", host.ScheduleDefinition{IntervalSeconds: &seconds, MaxRetries: &zero}, nil); err != nil {
+	if _, err := c.Do(t.Context(), "PUT", "/v1/connections/scheduled/schedule",
+		host.ScheduleDefinition{IntervalSeconds: &seconds, MaxRetries: &zero}, nil); err != nil {
 		t.Fatal(err)
 	}
 	rounds := 2
@@ -177,7 +178,8 @@ type event struct {
 func events(t *testing.T, c *served.Client, id store.RunID, query string) []event {
 	t.Helper()
 	var page struct{ Events []event }
-	if _, err := c.Do(t.Context(), "GET", "/v1/runs/"+string(id)+"/events?"+query, nil, &page, "Accept", "application/json"); err != nil {
+	if _, err := c.Do(t.Context(), "GET", "/v1/runs/"+string(id)+"/events?"+query, nil, &page, "Accept",
+		"application/json"); err != nil {
 		t.Fatal(err)
 	}
 	return page.Events

@@ -47,7 +47,8 @@ func TestDataPages(t *testing.T) {
 	}
 	looked(t, b, "filtered")
 	got := eval[string](b, `fetch(document.querySelector("a[download][href*=csv]").href).then((r) => r.text())`)
-	if n, rows := strings.Count(got, "\n"), eval[int](b, `document.querySelectorAll("table.records tbody tr").length`); n != rows+1 {
+	if n, rows := strings.Count(got, "\n"),
+		eval[int](b, `document.querySelectorAll("table.records tbody tr").length`); n != rows+1 {
 		t.Errorf("the file of the view has %d lines for %d records", n, rows)
 	}
 
@@ -72,7 +73,8 @@ func TestDataPages(t *testing.T) {
 	b.sees("Data goes nowhere yet")
 	file := filepath.Join(tempDir(t), "out.db")
 	form := `form[hx-post="/ui/data/destinations"]`
-	b.do(chromedp.SendKeys(chromedp.CSS(form+` [name=name]`), "out"), chromedp.SendKeys(chromedp.CSS(form+` [name=url]`), "nonsense"))
+	b.do(chromedp.SendKeys(chromedp.CSS(form+` [name=name]`), "out"),
+		chromedp.SendKeys(chromedp.CSS(form+` [name=url]`), "nonsense"))
 	b.click(form + ` button.primary`)
 	b.until(`document.querySelector('` + form + ` [data-wrong=url]').textContent !== ""`)
 	eval[any](b, `document.querySelector('`+form+` [name=url]').value = ""`)
@@ -125,7 +127,8 @@ func TestAssistantPages(t *testing.T) {
 	go func() {
 		var out json.RawMessage
 		_, err := h.Do(t.Context(), "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-			"params": map[string]any{"name": "list_records", "arguments": map[string]any{"connection": "one", "stream": "items"}}}, &out,
+			"params": map[string]any{"name": "list_records",
+				"arguments": map[string]any{"connection": "one", "stream": "items"}}}, &out,
 			"Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2025-11-25", web.HeaderAssistant, "notes")
 		replied <- fmt.Sprintf("%s %v", out, err)
 	}()

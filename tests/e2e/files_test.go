@@ -46,8 +46,11 @@ func TestShownFiles(t *testing.T) {
 		{"picture.png", "image/png", "IMG", picture.Bytes()},
 		{"statement.pdf", "application/pdf", "IFRAME", printed("")},
 		{"polyglot.pdf", "text/html", "IFRAME", printed("<html>" + pwn)},
-		{"script.pdf", "application/pdf", "", bytes.Replace(printed(""), []byte("/Pages 2 0 R"), []byte(`/Pages 2 0 R/OpenAction<</S/JavaScript/JS(app.alert("pwned"))>>`), 1)},
-		{"vector.svg", "image/svg+xml", "", []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="top.pwned=1">` + pwn + `</svg>`)},
+		{"script.pdf", "application/pdf", "",
+			bytes.Replace(printed(""), []byte("/Pages 2 0 R"),
+				[]byte(`/Pages 2 0 R/OpenAction<</S/JavaScript/JS(app.alert("pwned"))>>`), 1)},
+		{"vector.svg", "image/svg+xml", "",
+			[]byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="top.pwned=1">` + pwn + `</svg>`)},
 		{"page.pdf", "application/pdf", "", []byte("<!doctype html>" + pwn)},
 		{"picture.jpg", "image/jpeg", "", []byte("<!doctype html>" + pwn)},
 		{"huge.png", "image/png", "", huge},
@@ -74,7 +77,9 @@ func TestShownFiles(t *testing.T) {
 		head := eval[got](b, `fetch(document.querySelector(".files a[download]").href + "?view=true").then((r) => ({Type: r.headers.get("content-type"),
 			Policy: r.headers.get("content-security-policy"), Disposition: r.headers.get("content-disposition"), Sniff: r.headers.get("x-content-type-options")}))`)
 		inline := strings.HasPrefix(head.Disposition, "inline;")
-		if inline != (f.shown != "") || head.Sniff != "nosniff" || !strings.HasPrefix(head.Policy, "default-src 'none'; sandbox") || strings.Contains(head.Type, "html") || strings.Contains(head.Type, "svg") {
+		if inline != (f.shown != "") || head.Sniff != "nosniff" ||
+			!strings.HasPrefix(head.Policy, "default-src 'none'; sandbox") || strings.Contains(head.Type, "html") ||
+			strings.Contains(head.Type, "svg") {
 			t.Errorf("%s: %+v", f.name, head)
 		}
 		if f.shown == "IMG" {

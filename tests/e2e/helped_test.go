@@ -111,7 +111,8 @@ func passable(t *testing.T) string {
 func openHelped(t *testing.T, change ...func(*daemon.Options)) (*served.Host, *bank, func()) {
 	t.Helper()
 	site := newBank(t)
-	h, closeIt := open(t, passable(t), append(change, func(o *daemon.Options) { o.Host.Browser.ProbeInterval = 200 * time.Millisecond })...)
+	h, closeIt := open(t, passable(t),
+		append(change, func(o *daemon.Options) { o.Host.Browser.ProbeInterval = 200 * time.Millisecond })...)
 	install(t, h.Client, "tests/e2e/helped")
 	return h, site, closeIt
 }
@@ -126,7 +127,9 @@ func helped(t *testing.T, h *served.Host, site *bank, asks string) store.RunID {
 		body         any
 	}{
 		{"POST", "/v1/connections", host.NewConnection{ConnectorName: "helped", ConnectionID: asks, Settings: settings}},
-		{"PUT", at + "/bindings", host.Bindings{Interactive: &yes, Browser: &host.BrowserBinding{}, Network: &host.NetworkBinding{Hosts: []string{site.URL}}}},
+		{"PUT", at + "/bindings",
+			host.Bindings{Interactive: &yes, Browser: &host.BrowserBinding{},
+				Network: &host.NetworkBinding{Hosts: []string{site.URL}}}},
 		{"POST", at + "/grants", map[string]any{"scope": nil, "accessMode": "continuous"}},
 	} {
 		if _, err := h.Do(t.Context(), c.method, c.path, c.body, nil); err != nil {
@@ -153,7 +156,8 @@ func over(t *testing.T, h *served.Host, id store.RunID, connection string) map[s
 	var page struct {
 		Data []struct{ Data struct{ ID, Text string } }
 	}
-	if _, err := h.Do(t.Context(), "GET", "/v1/connections/"+connection+"/streams/seen/records?limit=100", nil, &page); err != nil {
+	if _, err := h.Do(t.Context(), "GET", "/v1/connections/"+connection+"/streams/seen/records?limit=100", nil,
+		&page); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]string{}
@@ -172,13 +176,15 @@ func (b *tab) said(text string) {
 // at clicks a point of the page that the view shows, given the page's width.
 func (b *tab) at(x, y, width float64) {
 	b.t.Helper()
-	p := eval[[]float64](b, fmt.Sprintf(`(() => { const c = document.querySelector("[data-view] canvas"); c.scrollIntoView({block: "center"}); const r = c.getBoundingClientRect(); return [r.left, r.top, r.width / %v] })()`, width))
+	p := eval[[]float64](b, fmt.Sprintf(
+		`(() => { const c = document.querySelector("[data-view] canvas"); c.scrollIntoView({block: "center"}); const r = c.getBoundingClientRect(); return [r.left, r.top, r.width / %v] })()`, width))
 	b.do(chromedp.MouseClickXY(p[0]+x*p[2], p[1]+y*p[2]))
 }
 
 // pixel returns the brightness of the picture at a point of the page, 0 to 255.
 func pixel(x, y, width int) string {
-	return fmt.Sprintf(`(() => { const c = document.querySelector("[data-view] canvas"), k = c.width / %d; const d = c.getContext("2d").getImageData(%d * k, %d * k, 1, 1).data; return (d[0] + d[1] + d[2]) / 3 })()`, width, x, y)
+	return fmt.Sprintf(
+		`(() => { const c = document.querySelector("[data-view] canvas"), k = c.width / %d; const d = c.getContext("2d").getImageData(%d * k, %d * k, 1, 1).data; return (d[0] + d[1] + d[2]) / 3 })()`, width, x, y)
 }
 
 // types presses and releases keys, as a keyboard does: what the page takes is typed
@@ -186,7 +192,8 @@ func pixel(x, y, width int) string {
 func (b *tab) types(text string) {
 	b.t.Helper()
 	for _, r := range text {
-		for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown,
+			input.DispatchKeyEventTypeKeyUp} {
 			p := input.DispatchKeyEventParams{Type: kind, Key: string(r)}
 			if kind == input.DispatchKeyEventTypeKeyDown {
 				p.Text = string(r)
@@ -241,7 +248,8 @@ func TestHelp(t *testing.T) {
 	}
 	b.click(`[data-view-dialog] .primary`)
 	b.until(`document.querySelector("[data-view-dialog]").hidden`)
-	for end := time.Now().Add(2 * time.Minute); len(site.told()) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); len(site.told()) == 0 &&
+		time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 	}
 	want := map[string]string{"user": "ada", "password": "correct horse", "branch": "Zürich", "letter": "letter.pdf"}
 	if got := site.told(); len(got) != 1 || fmt.Sprint(got[0]) != fmt.Sprint(want) {
@@ -252,14 +260,16 @@ func TestHelp(t *testing.T) {
 	b.said("You gave control back. The question of the connector is still open.")
 	b.click(`#asks [data-done]`)
 	seen := over(t, h, id, "manual_action")
-	if seen["asked"] != "ok" || seen["state"] != "Signed in as ada, Zürich" || seen["read"] != "ok" || seen["stale"] != "STALE_REFERENCE" {
+	if seen["asked"] != "ok" || seen["state"] != "Signed in as ada, Zürich" || seen["read"] != "ok" ||
+		seen["stale"] != "STALE_REFERENCE" {
 		t.Errorf("the connector saw %v", seen)
 	}
 	b.sees("This step is over")
 	b.shot("over")
 	b.clean("the live view of a bank")
 	var log json.RawMessage
-	if _, err := h.Do(t.Context(), "GET", "/v1/runs/"+string(id)+"/events?limit=1000", nil, &log, "Accept", "application/json"); err != nil {
+	if _, err := h.Do(t.Context(), "GET", "/v1/runs/"+string(id)+"/events?limit=1000", nil, &log, "Accept",
+		"application/json"); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(log), "correct horse") {
@@ -276,7 +286,8 @@ func TestHelpByList(t *testing.T) {
 	id := helped(t, h, site, "assistance")
 	b := signIn(t, h, false)
 	for _, err := range []error{
-		call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}),
+		call(b, emulation.SetDeviceMetricsOverride,
+			emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}),
 		call(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}),
 	} {
 		if err != nil {
@@ -293,7 +304,8 @@ func TestHelpByList(t *testing.T) {
 	watcher := looking(t, h, string(id), "view")
 	covered := func(p []byte) bool { x := shadeOf(t, p, 200, 205, 390); return x > 100 && x < 160 }
 	watcher.until(covered)
-	b.until(`document.querySelector("#said").textContent === ""`) // that something waits is said over the picture for a moment
+	// that something waits is said over the picture for a moment
+	b.until(`document.querySelector("#said").textContent === ""`)
 	b.part("[data-view]", "live-view-phone")
 
 	// The list is read, typed into and clicked with Enter and Space alone.
@@ -332,7 +344,8 @@ func TestHelpByList(t *testing.T) {
 	wait := time.Now().Add(2 * time.Minute)
 	for ; len(site.told()) == 0 && time.Now().Before(wait); time.Sleep(20 * time.Millisecond) {
 	}
-	if got := site.told(); len(got) != 1 || got[0]["user"] != "ada" || got[0]["password"] != "correct horse" || got[0]["branch"] != "Basel" {
+	if got := site.told(); len(got) != 1 || got[0]["user"] != "ada" || got[0]["password"] != "correct horse" ||
+		got[0]["branch"] != "Basel" {
 		t.Fatalf("the bank was told %v", got)
 	}
 	b.shot("phone")
@@ -345,7 +358,8 @@ func TestHelpByList(t *testing.T) {
 	}
 	press(`[data-view-do="release"]`, kb.Enter)
 	seen := over(t, h, id, "assistance")
-	if seen["password"] != "" || seen["refused"] != "owner_in_control" || seen["state"] != "Signed in as ada, Basel" || seen["stale"] != "STALE_REFERENCE" {
+	if seen["password"] != "" || seen["refused"] != "owner_in_control" || seen["state"] != "Signed in as ada, Basel" ||
+		seen["stale"] != "STALE_REFERENCE" {
 		t.Errorf("the connector saw %v", seen)
 	}
 	b.clean("the live view without a pointer")
@@ -402,7 +416,8 @@ func TestHelpLost(t *testing.T) {
 			t.Errorf("%s: the connector saw %v", kind, seen)
 		}
 		var late *served.Failure
-		if err := h.Answer(t.Context(), asked, map[string]string{"code": "123456"}); !errors.As(err, &late) || late.Status != 409 {
+		if err := h.Answer(t.Context(), asked, map[string]string{"code": "123456"}); !errors.As(err, &late) ||
+			late.Status != 409 {
 			t.Errorf("%s: a late answer: %v", kind, err)
 		}
 	}

@@ -32,7 +32,8 @@ func TestPayloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := payload.All()[1]
-	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/hostile", host.ChangeConnection{DisplayName: &name}, nil); err != nil {
+	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/hostile",
+		host.ChangeConnection{DisplayName: &name}, nil); err != nil {
 		t.Logf("a display name with a payload is refused: %v", err)
 	}
 	b := signIn(t, h, false)
@@ -60,13 +61,17 @@ func TestPayloads(t *testing.T) {
 	look(live, "the run, live")
 	look(b, "the connection, live")
 	var page struct{ Data []struct{ Key string } }
-	if _, err := h.Do(t.Context(), "GET", "/v1/connections/hostile/streams/items/records?limit=200", nil, &page); err != nil || len(page.Data) != len(payload.All()) {
+	if _, err := h.Do(t.Context(), "GET", "/v1/connections/hostile/streams/items/records?limit=200", nil,
+		&page); err != nil || len(page.Data) != len(payload.All()) {
 		t.Fatalf("%d records, %v", len(page.Data), err)
 	}
-	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/connectors", "/ui/connectors/hostile", "/ui/connectors/hostile/connect", "/ui/connections/hostile",
-		"/ui/connections/hostile/grant", "/ui/schedules", "/ui/audit", "/ui/settings", "/ui/runs/" + string(id), "/ui/records?connection=hostile&stream=items&limit=200"}
+	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/connectors", "/ui/connectors/hostile",
+		"/ui/connectors/hostile/connect", "/ui/connections/hostile",
+		"/ui/connections/hostile/grant", "/ui/schedules", "/ui/audit", "/ui/settings", "/ui/runs/" + string(id),
+		"/ui/records?connection=hostile&stream=items&limit=200"}
 	for i := 0; i < len(page.Data); i += 9 {
-		pages = append(pages, "/ui/record?connection=hostile&stream=items&key="+escaped(page.Data[i].Key), "/ui/records?connection=hostile&stream=items&find="+escaped(page.Data[i].Key))
+		pages = append(pages, "/ui/record?connection=hostile&stream=items&key="+escaped(page.Data[i].Key),
+			"/ui/records?connection=hostile&stream=items&find="+escaped(page.Data[i].Key))
 	}
 	for _, path := range pages {
 		b.do(chromedp.Navigate(b.base+path), chromedp.WaitReady(chromedp.CSS("main")))
@@ -141,7 +146,8 @@ func TestOtherOrigins(t *testing.T) {
 			t.Errorf("another origin reads %v", tried)
 		}
 	}
-	if framed := eval[bool](evil, `(() => { try { return document.getElementById("framed").contentDocument !== null } catch { return false } })()`); framed {
+	if framed := eval[bool](evil,
+		`(() => { try { return document.getElementById("framed").contentDocument !== null } catch { return false } })()`); framed {
 		t.Error("the frame can be read")
 	}
 	for _, info := range frameURLs(evil) {
@@ -162,7 +168,8 @@ func TestOtherOrigins(t *testing.T) {
 	if text := eval[string](rebound, `document.body.innerText`); strings.Contains(text, "sluice login") {
 		t.Errorf("a page under another name: %s", text)
 	}
-	if got := eval[int](rebound, `fetch("/v1/runs").then((r) => r.status, () => 0)`); got != 400 && got != 403 && got != 421 {
+	if got := eval[int](rebound, `fetch("/v1/runs").then((r) => r.status, () => 0)`); got != 400 &&
+		got != 403 && got != 421 {
 		t.Errorf("the API under another name: %d", got)
 	}
 }

@@ -59,7 +59,8 @@ func TestJourney(t *testing.T) {
 	b.sees("Run it for the first time")
 	b.shot("start")
 	ask := `{"ask":[{"kind":"otp","message":"Enter the code"},{"kind":"clarification","message":"Which?","choices":["spring","autumn"]}]}`
-	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/mine", host.ChangeConnection{Settings: []byte(ask)}, nil); err != nil {
+	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/mine",
+		host.ChangeConnection{Settings: []byte(ask)}, nil); err != nil {
 		t.Fatal(err)
 	}
 
@@ -100,7 +101,8 @@ func TestJourney(t *testing.T) {
 		t.Errorf("%d questions were answered", n)
 	}
 	var log json.RawMessage
-	if _, err := h.Do(t.Context(), "GET", "/v1/runs/"+string(id)+"/events?limit=1000", nil, &log, "Accept", "application/json"); err != nil {
+	if _, err := h.Do(t.Context(), "GET", "/v1/runs/"+string(id)+"/events?limit=1000", nil, &log, "Accept",
+		"application/json"); err != nil {
 		t.Fatal(err)
 	}
 	if text := string(log); strings.Contains(text, "914207") || !strings.Contains(text, "interrupt.resolved") {
@@ -126,7 +128,8 @@ func TestJourney(t *testing.T) {
 	b.click(`#drawer a.button`)
 	b.until(`location.pathname === "/ui/record"`)
 	b.sees("clarification")
-	for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/connectors/ask"} {
+	for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/schedules", "/ui/keys", "/ui/audit",
+		"/ui/settings", "/ui/connectors/ask"} {
 		b.open(path)
 	}
 	b.clean("all pages")
@@ -156,7 +159,8 @@ func TestScheduleEdit(t *testing.T) {
 		b.click(form + `button.primary`)
 	}
 	swapped := func() { // the answer replaced the form; what was asked for before that may go away again
-		b.until(`document.querySelector('` + form + `') !== null && document.querySelector('` + form + `').dataset.sent === undefined`)
+		b.until(`document.querySelector('` + form + `') !== null && document.querySelector('` + form +
+			`').dataset.sent === undefined`)
 	}
 	b.open("/ui/connections/one")
 	fill("61 7 * * *")

@@ -59,7 +59,8 @@ func TestSignedOut(t *testing.T) {
 	b.click(form + ` button.primary`)
 	b.until(shown)
 	b.shot("signed-out")
-	if got := eval[string](b, `location.pathname + " " + document.querySelector("[name=displayName]").value`); got != "/ui/connectors/steps/connect My steps" {
+	if got := eval[string](b,
+		`location.pathname + " " + document.querySelector("[name=displayName]").value`); got != "/ui/connectors/steps/connect My steps" {
 		t.Errorf("the page is %s", got)
 	}
 	other := b.beside()
@@ -74,18 +75,22 @@ func TestSignedOut(t *testing.T) {
 	schedule := `form[hx-post="/ui/connections/one/schedule"]`
 	b.click(schedule + ` input[value=cron]`)
 	b.do(chromedp.SendKeys(chromedp.CSS(schedule+` input[name=cron]`), "0 7 * * 1-5"))
-	eval[any](b, `(() => { const f = document.querySelector('`+schedule+`'); for (const [type, auto] of [["password", ""], ["text", "one-time-code"], ["text", "off"]]) { const x = document.createElement("input"); x.name = "x-" + type + auto; x.type = type; x.autocomplete = auto; x.value = "hunter2"; f.append(x) } })()`)
+	eval[any](b, `(() => { const f = document.querySelector('`+schedule+
+		`'); for (const [type, auto] of [["password", ""], ["text", "one-time-code"], ["text", "off"]]) { const x = document.createElement("input"); x.name = "x-" + type + auto; x.type = type; x.autocomplete = auto; x.value = "hunter2"; f.append(x) } })()`)
 	out()
 	b.click(schedule + ` button.primary`)
 	b.until(shown)
 	b.click(`#signedout a`)
 	b.until(`location.pathname === "/ui/login"`)
-	if kept := eval[string](b, `JSON.stringify({...sessionStorage, ...localStorage})`); !strings.Contains(kept, "0 7 * * 1-5") || strings.Contains(kept, "hunter2") {
+	if kept := eval[string](b, `JSON.stringify({...sessionStorage, ...localStorage})`); !strings.Contains(kept,
+		"0 7 * * 1-5") || strings.Contains(kept, "hunter2") {
 		t.Errorf("kept: %s", kept)
 	}
 	b.do(chromedp.Navigate(link()))
-	b.until(`location.pathname === "/ui/connections/one" && document.querySelector('` + schedule + ` input[name=cron]').value === "0 7 * * 1-5"`)
-	if !eval[bool](b, `document.querySelector('`+schedule+` input[value=cron]').checked && document.querySelector('`+schedule+`').closest("details").open`) {
+	b.until(`location.pathname === "/ui/connections/one" && document.querySelector('` + schedule +
+		` input[name=cron]').value === "0 7 * * 1-5"`)
+	if !eval[bool](b, `document.querySelector('`+schedule+` input[value=cron]').checked && document.querySelector('`+
+		schedule+`').closest("details").open`) {
 		t.Error("the form is not as it was")
 	}
 	b.shot("back")
@@ -95,12 +100,15 @@ func TestSignedOut(t *testing.T) {
 
 	// A login leads to pages of ours and nowhere else.
 	for next, want := range map[string]string{
-		"/ui/runs?status=failed": "/ui/runs?status=failed", "https://evil.example/ui/": "/ui/", "//evil.example/ui/": "/ui/", `/\evil.example/ui/`: "/ui/",
-		"/ui/..//evil.example": "/ui/", "/ui/%2e%2e/v1/runs": "/ui/", "javascript:alert(1)": "/ui/", "/v1/runs": "/ui/", "/ui/login?next=/ui/": "/ui/",
+		"/ui/runs?status=failed": "/ui/runs?status=failed", "https://evil.example/ui/": "/ui/", "//evil.example/ui/": "/ui/",
+		`/\evil.example/ui/`: "/ui/", "/ui/..//evil.example": "/ui/", "/ui/%2e%2e/v1/runs": "/ui/",
+		"javascript:alert(1)": "/ui/", "/v1/runs": "/ui/", "/ui/login?next=/ui/": "/ui/",
 	} {
 		at := eval[string](b, fmt.Sprintf(`"/ui/login?next=" + encodeURIComponent(%q)`, next))
 		b.do(chromedp.Navigate(b.base + at))
-		b.until(fmt.Sprintf(`document.readyState === "complete" && location.origin === %q && location.pathname + location.search === %q`, b.base, want))
+		b.until(fmt.Sprintf(
+			`document.readyState === "complete" && location.origin === %q && location.pathname + location.search === %q`, b.base,
+			want))
 	}
 	b.clean("pages without a session")
 }
@@ -178,7 +186,8 @@ func TestPagesLive(t *testing.T) {
 func TestFoldedLines(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
-	connect(t, h.Client, "one", step{"do": "emit", "n": 5000}, step{"do": "otp", "text": "Code?"}, step{"do": "emit", "n": 2000}, step{"do": "stamp", "n": 5, "ms": 100})
+	connect(t, h.Client, "one", step{"do": "emit", "n": 5000}, step{"do": "otp", "text": "Code?"},
+		step{"do": "emit", "n": 2000}, step{"do": "stamp", "n": 5, "ms": 100})
 	id := start(t, h.Client, "one")
 	s, err := h.Wait(soon(t), id, served.Asks)
 	if err != nil {
@@ -187,7 +196,8 @@ func TestFoldedLines(t *testing.T) {
 	b := signIn(t, h, false)
 	b.open("/ui/runs/" + string(id))
 	folded := func(n int) string {
-		return fmt.Sprintf(`document.querySelectorAll("#events > .fold").length === %d && document.querySelector("#events").innerText.includes("000 records in ")`, n)
+		return fmt.Sprintf(
+			`document.querySelectorAll("#events > .fold").length === %d && document.querySelector("#events").innerText.includes("000 records in ")`, n)
 	}
 	b.until(folded(1))
 	b.shot("folded")
@@ -199,7 +209,9 @@ func TestFoldedLines(t *testing.T) {
 	}
 	b.until(folded(3)) // they came while the page was open
 	said := `document.querySelector("#events > .fold[data-fold^='output.chunk']")`
-	if n := eval[string](b, said+`.dataset.times`); n != eval[string](b, `String(`+said+`.querySelectorAll("li[data-seq]").length)`) || !strings.Contains(eval[string](b, said+`.querySelector("summary .what").textContent`), "Message × "+n) {
+	if n := eval[string](b, said+`.dataset.times`); n != eval[string](b,
+		`String(`+said+`.querySelectorAll("li[data-seq]").length)`) ||
+		!strings.Contains(eval[string](b, said+`.querySelector("summary .what").textContent`), "Message × "+n) {
 		t.Errorf("%s messages are not what is folded", n)
 	}
 	b.shot("live")
@@ -242,8 +254,10 @@ func TestTouch(t *testing.T) {
 	over := ended(t, h.Client, "two")
 	b := signIn(t, h, false)
 	b.phone()
-	for i, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(over), "/ui/connectors/steps/connect", "/ui/connections/one",
-		"/ui/connections/one/grant", "/ui/data", "/ui/data/sql?sql=SELECT+1", "/ui/data/destinations", "/ui/records?connection=two&stream=items", "/ui/record?connection=two&stream=items&key=0-000000001", "/ui/connectors",
+	for i, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking),
+		"/ui/runs/" + string(over), "/ui/connectors/steps/connect", "/ui/connections/one",
+		"/ui/connections/one/grant", "/ui/data", "/ui/data/sql?sql=SELECT+1", "/ui/data/destinations",
+		"/ui/records?connection=two&stream=items", "/ui/record?connection=two&stream=items&key=0-000000001", "/ui/connectors",
 		"/ui/connectors/steps", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/nope"} {
 		b.media([]string{"light", "dark"}[i%2])
 		b.open(path)
@@ -258,7 +272,9 @@ func TestTouch(t *testing.T) {
 	}
 	b.open("/ui/inbox")
 	field := `document.querySelector("input[name='f.code']")`
-	if got := eval[string](b, `(() => { const f = `+field+`; return [f.type, f.inputMode, f.autocomplete].join(" ") })()`); got != "text numeric one-time-code" {
+	if got := eval[string](b,
+		`(() => { const f = `+field+
+			`; return [f.type, f.inputMode, f.autocomplete].join(" ") })()`); got != "text numeric one-time-code" {
 		t.Errorf("the field of a code is %s", got)
 	}
 	b.click(`[data-letters]`)

@@ -30,7 +30,8 @@ func TestPalette(t *testing.T) {
 	}
 	key("elan")
 	finds(`^='/ui/record?connection=one'`)
-	if got := eval[string](b, `document.querySelector("#palette-found mark").textContent + document.querySelectorAll("#palette-found b").length`); got != "élan0" {
+	if got := eval[string](b,
+		`document.querySelector("#palette-found mark").textContent + document.querySelectorAll("#palette-found b").length`); got != "élan0" {
 		t.Errorf("%s", got)
 	}
 	b.shot("found")

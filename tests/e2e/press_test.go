@@ -32,7 +32,8 @@ func TestPressed(t *testing.T) {
 	install(t, h.Client, "tests/e2e/guest")
 	connect(t, h.Client, "one", step{"do": "emit"})
 	b := signIn(t, h, true)
-	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: pressing}); err != nil {
+	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: pressing}); err != nil {
 		t.Fatal(err)
 	}
 	b.open("/ui/runs")

@@ -76,7 +76,8 @@ func TestRaces(t *testing.T) {
 func race(t *testing.T, c *served.Client, workflow string, late bool) string {
 	ctx := soon(t)
 	id, err := c.Start(ctx, workflow, "")
-	for ; busyWith(err) && ctx.Err() == nil; id, err = c.Start(ctx, workflow, "") { // the lease of the last one is about to go
+	// the lease of the last one is about to go
+	for ; busyWith(err) && ctx.Err() == nil; id, err = c.Start(ctx, workflow, "") {
 	}
 	if err != nil {
 		t.Error(err)
@@ -155,7 +156,8 @@ func TestRaceWithShutdown(t *testing.T) {
 	h, closeIt := open(t, dir)
 	install(t, h.Client, "tests/e2e/guest")
 	for i := range lanes {
-		connect(t, h.Client, store.ConnectionID(fmt.Sprintf("lane%d", i)), step{"do": "otp", "text": "Code?"}, step{"do": "stamp", "n": 3, "ms": 2})
+		connect(t, h.Client, store.ConnectionID(fmt.Sprintf("lane%d", i)), step{"do": "otp", "text": "Code?"},
+			step{"do": "stamp", "n": 3, "ms": 2})
 	}
 	for range rounds {
 		accepted := map[store.RunID]bool{}

@@ -15,14 +15,17 @@ import (
 func TestPhone(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
-	connect(t, h.Client, "one", step{"do": "emit", "n": 20, "text": "a text that is as long as texts of records often are"}, step{"do": "otp", "text": "Code?"})
+	connect(t, h.Client, "one",
+		step{"do": "emit", "n": 20, "text": "a text that is as long as texts of records often are"},
+		step{"do": "otp", "text": "Code?"})
 	id := start(t, h.Client, "one")
 	if _, err := h.Wait(soon(t), id, served.Asks); err != nil {
 		t.Fatal(err)
 	}
 	b := signIn(t, h, false)
 	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateTouch))
-	for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/connections/one", "/ui/connections/one/grant", "/ui/records?connection=one&stream=items",
+	for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/connections/one", "/ui/connections/one/grant",
+		"/ui/records?connection=one&stream=items",
 		"/ui/connectors/steps", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/runs/" + string(id)} {
 		b.open(path)
 		if wide := eval[float64](b, `document.documentElement.scrollWidth - window.innerWidth`); wide > 0 {
@@ -32,7 +35,8 @@ func TestPhone(t *testing.T) {
 	}
 	b.shot("run")
 	b.do(chromedp.SendKeys(chromedp.CSS(`#asks input[name="f.code"]`), "1"))
-	b.do(chromedp.ScrollIntoView(chromedp.CSS(`#asks article form button.primary`)), chromedp.Tap(chromedp.CSS(`#asks article form button.primary`)))
+	b.do(chromedp.ScrollIntoView(chromedp.CSS(`#asks article form button.primary`)),
+		chromedp.Tap(chromedp.CSS(`#asks article form button.primary`)))
 	if s, err := h.Wait(soon(t), id, served.Over); err != nil || s.Status != timeline.Completed {
 		t.Errorf("%s %v", s.Status, err)
 	}
@@ -45,7 +49,8 @@ func (b *tab) tabTo(selector string) {
 	b.t.Helper()
 	for range 80 {
 		b.do(chromedp.KeyEvent(kb.Tab))
-		if visible := eval[bool](b, `(() => { const s = getComputedStyle(document.activeElement); return document.activeElement === document.body || s.outlineStyle !== "none" || s.boxShadow !== "none" })()`); !visible {
+		if visible := eval[bool](b,
+			`(() => { const s = getComputedStyle(document.activeElement); return document.activeElement === document.body || s.outlineStyle !== "none" || s.boxShadow !== "none" })()`); !visible {
 			b.t.Errorf("no sign of the focus on %s", eval[string](b, `document.activeElement.outerHTML.slice(0, 200)`))
 		}
 		if eval[bool](b, `document.activeElement.matches(`+"`"+selector+"`"+`)`) {

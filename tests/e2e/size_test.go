@@ -18,7 +18,8 @@ func call[P any](b *tab, c cdp.Command[P, cdp.Empty], p P) error {
 func (b *tab) phone() {
 	b.t.Helper()
 	for _, err := range []error{
-		call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}),
+		call(b, emulation.SetDeviceMetricsOverride,
+			emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}),
 		call(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}),
 	} {
 		if err != nil {
@@ -31,7 +32,8 @@ func (b *tab) phone() {
 func (b *tab) wide() {
 	b.t.Helper()
 	for _, err := range []error{
-		call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 900, DeviceScaleFactor: 1}),
+		call(b, emulation.SetDeviceMetricsOverride,
+			emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 900, DeviceScaleFactor: 1}),
 		call(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{}),
 	} {
 		if err != nil {

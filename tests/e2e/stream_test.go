@@ -32,7 +32,8 @@ func frames(t *testing.T, c *served.Client, id store.RunID, after string) *serve
 func TestFollowed(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
-	connect(t, h.Client, "one", step{"do": "emit", "n": 700}, step{"do": "progress", "n": 20, "text": "Going"}, step{"do": "emit", "n": 1})
+	connect(t, h.Client, "one", step{"do": "emit", "n": 700}, step{"do": "progress", "n": 20, "text": "Going"},
+		step{"do": "emit", "n": 1})
 	tcp, err := h.TCP(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +168,8 @@ func TestDrain(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); closeIt() }()
 	for {
-		if r, _ := tcp.Do(t.Context(), "GET", "/readyz", nil, nil); r != nil && r.StatusCode == http.StatusServiceUnavailable {
+		if r, _ := tcp.Do(t.Context(), "GET", "/readyz", nil, nil); r != nil &&
+			r.StatusCode == http.StatusServiceUnavailable {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -179,7 +181,8 @@ func TestDrain(t *testing.T) {
 		t.Errorf("a read while runs end: %v", err)
 	}
 	r, err := tcp.Do(t.Context(), "POST", "/v1/runs/"+string(active)+"/cancel", map[string]any{}, nil)
-	if r == nil || r.StatusCode != http.StatusServiceUnavailable || err == nil || !strings.Contains(err.Error(), "unavailable") {
+	if r == nil || r.StatusCode != http.StatusServiceUnavailable || err == nil ||
+		!strings.Contains(err.Error(), "unavailable") {
 		t.Errorf("a change while runs end: %v", err)
 	}
 	last := ""

@@ -24,7 +24,8 @@ func TestBrowserOnRunPage(t *testing.T) {
 	}
 	now := time.Now()
 	st := h.Daemon.Host.Store
-	row := store.Run{ID: "run_traced", ConnectionID: "shop", TraceID: "trc_0123456789abcdef", Status: "active", StartedAt: now, TriggerKind: "manual", Attempt: 1}
+	row := store.Run{ID: "run_traced", ConnectionID: "shop", TraceID: "trc_0123456789abcdef", Status: "active",
+		StartedAt: now, TriggerKind: "manual", Attempt: 1}
 	lease, err := st.Acquire(t.Context(), row, "host", "boot", time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,8 @@ func TestBrowserOnRunPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events = append(events, store.Event{ID: "evt_0123456789abcdef", Type: typ, OccurredAt: now, RecordedAt: now, RunID: row.ID, ConnectionID: row.ConnectionID, NodeID: "collect", Data: raw})
+		events = append(events, store.Event{ID: "evt_0123456789abcdef", Type: typ, OccurredAt: now, RecordedAt: now,
+			RunID: row.ID, ConnectionID: row.ConnectionID, NodeID: "collect", Data: raw})
 	}
 	surface := map[string]any{"surface_id": "sf_1", "profile": "shop"}
 	add("run.started", map[string]any{"workflowId": "shop"})
@@ -43,14 +45,18 @@ func TestBrowserOnRunPage(t *testing.T) {
 	for i, d := range []map[string]any{
 		{"action": "navigate", "role": "", "url_host": "shop.example", "verification_result": "verified", "attempts": 1},
 		{"action": "click", "role": "button", "url_host": "shop.example", "verification_result": "verified", "attempts": 2},
-		{"action": "type", "role": "textbox", "url_host": "shop.example", "verification_result": "inconclusive", "runtime_code": "VERIFICATION_FAILED"},
+		{"action": "type", "role": "textbox", "url_host": "shop.example", "verification_result": "inconclusive",
+			"runtime_code": "VERIFICATION_FAILED"},
 	} {
 		add("run.browser_action", d)
-		add("run.browser_egress_denied", map[string]any{"host": "metrics.advertising.example", "port": 443, "verdict": "host_denied", "count": i + 2})
+		add("run.browser_egress_denied",
+			map[string]any{"host": "metrics.advertising.example", "port": 443, "verdict": "host_denied", "count": i + 2})
 	}
-	add("run.browser_egress_denied", map[string]any{"host": "10.0.0.7", "port": 8443, "verdict": "address_denied", "count": 1})
+	add("run.browser_egress_denied",
+		map[string]any{"host": "10.0.0.7", "port": 8443, "verdict": "address_denied", "count": 1})
 	add("run.browser_surface_released", surface)
-	add("artifact.created", map[string]any{"artifactId": "art_1", "artifactType": browser.TraceArtifact, "nodeId": "collect", "version": 1,
+	add("artifact.created", map[string]any{"artifactId": "art_1", "artifactType": browser.TraceArtifact,
+		"nodeId": "collect", "version": 1,
 		"summary": "Browser trace, 3 actions", "mediaType": "application/zip", "size": s.Bytes, "digest": s.Digest})
 	add("run.completed", map[string]any{"durationMs": 100})
 	row.Status, row.FinishedAt = "succeeded", &now
@@ -64,7 +70,8 @@ func TestBrowserOnRunPage(t *testing.T) {
 
 	b := signIn(t, h, false)
 	b.open("/ui/runs/run_traced")
-	for _, words := range []string{"Browser trace, 3 actions", "Actions proved", "Kept from", "metrics.advertising.example", "it was done, and what should follow did not"} {
+	for _, words := range []string{"Browser trace, 3 actions", "Actions proved", "Kept from",
+		"metrics.advertising.example", "it was done, and what should follow did not"} {
 		b.sees(words)
 	}
 	got := eval[string](b, `(() => { const r = new XMLHttpRequest(); r.open("GET", document.querySelector("aside a[download]").getAttribute("href"), false); r.send();

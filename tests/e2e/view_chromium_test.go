@@ -73,7 +73,8 @@ func looking(t *testing.T, h *served.Host, run, mode string) *look {
 	header.Set("X-Sluice-Csrf", session.CSRFToken)
 	var minted struct{ Token string }
 	send("/v1/runs/"+run+"/browser/views", map[string]string{"mode": mode}, header, &minted)
-	conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(base, "http")+"/v1/runs/"+run+"/browser/view", header)
+	conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(base, "http")+"/v1/runs/"+run+
+		"/browser/view", header)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,8 @@ func TestLiveViewOfChromium(t *testing.T) {
 	connect(t, h.Client, "one", step{"do": "otp", "text": "Code?"})
 	id := start(t, h.Client, "one")
 	browser := browsing.Lone(t, viewed)
-	run := h.Service.Views().Begin(string(id), &keeper{released: make(chan struct{}, 10)}, func(string, string, map[string]any) {})
+	run := h.Service.Views().Begin(string(id), &keeper{released: make(chan struct{}, 10)},
+		func(string, string, map[string]any) {})
 	defer run.End()
 	run.Up(browser.Screen())
 	run.Asked("i1", "manual_action")

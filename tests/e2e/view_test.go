@@ -163,7 +163,8 @@ func (d *drawn) Input(_ context.Context, in page.Input) error {
 
 // Control is a list in the upper left corner.
 func (d *drawn) Control(_ context.Context, at page.Point) (page.Node, bool, error) {
-	n := page.Node{Ref: "r", Tag: "select", Name: "Country", Options: []page.Option{{ID: "a", Label: "Austria"}, {ID: "b", Label: "<b>Belgium</b>"}}}
+	n := page.Node{Ref: "r", Tag: "select", Name: "Country",
+		Options: []page.Option{{ID: "a", Label: "Austria"}, {ID: "b", Label: "<b>Belgium</b>"}}}
 	return n, at.X < 100 && at.Y < 100, nil
 }
 
@@ -172,7 +173,8 @@ func (d *drawn) Set(_ context.Context, node page.Ref, s page.Setting) error {
 }
 
 func (d *drawn) Elements(context.Context, int) ([]page.Node, error) {
-	return []page.Node{{Ref: "r1", Tag: "button", Role: "button", Name: "Sign in <i>"}, {Ref: "r2", Tag: "input", Role: "textbox", Name: "User", Editable: true}}, nil
+	return []page.Node{{Ref: "r1", Tag: "button", Role: "button", Name: "Sign in <i>"},
+		{Ref: "r2", Tag: "input", Role: "textbox", Name: "User", Editable: true}}, nil
 }
 
 func (d *drawn) Click(_ context.Context, n page.Ref) error   { return d.note("click %s", n) }
@@ -226,7 +228,8 @@ func TestLiveView(t *testing.T) {
 	if _, err := h.Wait(soon(t), id, served.Asks); err != nil {
 		t.Fatal(err)
 	}
-	screen := &drawn{color: color.RGBA{200, 0, 0, 255}, facts: page.Facts{Host: "bank.example"}, viewport: page.Viewport{Width: 800, Height: 600, Scale: 1}, changed: make(chan struct{}, 1)}
+	screen := &drawn{color: color.RGBA{200, 0, 0, 255}, facts: page.Facts{Host: "bank.example"},
+		viewport: page.Viewport{Width: 800, Height: 600, Scale: 1}, changed: make(chan struct{}, 1)}
 	around := &keeper{released: make(chan struct{}, 10)}
 	run := h.Service.Views().Begin(string(id), around, func(string, string, map[string]any) {})
 	defer run.End()
@@ -235,7 +238,8 @@ func TestLiveView(t *testing.T) {
 	b.open("/ui/runs/" + string(id))
 	enter := func() {
 		t.Helper()
-		eval[any](b, fmt.Sprintf(`(() => { const x = document.createElement("button"); x.dataset.viewOpen = ""; x.dataset.run = %q; x.dataset.interaction = "i1"; document.body.append(x); x.click(); x.remove(); })()`, id))
+		eval[any](b, fmt.Sprintf(
+			`(() => { const x = document.createElement("button"); x.dataset.viewOpen = ""; x.dataset.run = %q; x.dataset.interaction = "i1"; document.body.append(x); x.click(); x.remove(); })()`, id))
 	}
 	said := func(text string) {
 		t.Helper()
@@ -253,7 +257,8 @@ func TestLiveView(t *testing.T) {
 	said("You are in control")
 	b.sees("· <b>Bank</b>")
 	red := func(r int) string {
-		return fmt.Sprintf(`(() => { const c = document.querySelector("[data-view] canvas"); return c.width === 800 && Math.abs(c.getContext("2d").getImageData(400, 300, 1, 1).data[0] - %d) < 12 })()`, r)
+		return fmt.Sprintf(
+			`(() => { const c = document.querySelector("[data-view] canvas"); return c.width === 800 && Math.abs(c.getContext("2d").getImageData(400, 300, 1, 1).data[0] - %d) < 12 })()`, r)
 	}
 	b.until(red(200))
 	screen.set(func(d *drawn) { d.color.R = 20 })
@@ -262,7 +267,8 @@ func TestLiveView(t *testing.T) {
 	// Pointer: in pixels of the page, however large the picture is here.
 	click := func(x, y float64) {
 		t.Helper()
-		at := eval[[]float64](b, `(() => { const c = document.querySelector("[data-view] canvas"); c.scrollIntoView(); const r = c.getBoundingClientRect(); return [r.left, r.top, r.width / 800] })()`)
+		at := eval[[]float64](b,
+			`(() => { const c = document.querySelector("[data-view] canvas"); c.scrollIntoView(); const r = c.getBoundingClientRect(); return [r.left, r.top, r.width / 800] })()`)
 		b.do(chromedp.MouseClickXY(at[0]+x*at[2], at[1]+y*at[2]))
 	}
 	click(400, 300)
@@ -327,7 +333,8 @@ func TestLiveView(t *testing.T) {
 	said("You are in control")
 	other := b.beside()
 	other.open("/ui/runs/" + string(id))
-	eval[any](other, fmt.Sprintf(`(() => { const x = document.createElement("button"); x.dataset.viewOpen = ""; x.dataset.run = %q; x.dataset.interaction = "i1"; document.body.append(x); x.click() })()`, id))
+	eval[any](other, fmt.Sprintf(
+		`(() => { const x = document.createElement("button"); x.dataset.viewOpen = ""; x.dataset.run = %q; x.dataset.interaction = "i1"; document.body.append(x); x.click() })()`, id))
 	said("The view was opened again in another window")
 	other.sees("evil.example")
 	run.Down(view.ReasonLost)
@@ -336,15 +343,18 @@ func TestLiveView(t *testing.T) {
 
 	// A phone: narrow, touched, without motion.
 	run.Up(screen)
-	if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}); err != nil {
+	if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride,
+		emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := chromedp.Call(b.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}); err != nil {
+	if _, err := chromedp.Call(b.ctx, emulation.SetTouchEmulationEnabled,
+		emulation.SetTouchEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.media("dark")
 	b.open("/ui/inbox")
-	eval[any](b, `document.querySelector("#asks form button.primary").focus({preventScroll: true})`) // where a key would close the question
+	// where a key would close the question
+	eval[any](b, `document.querySelector("#asks form button.primary").focus({preventScroll: true})`)
 	enter()
 	said("You are in control")
 	screen.happened(t, "viewport 390 true")
@@ -384,7 +394,8 @@ func TestLiveView(t *testing.T) {
 
 	// A tap takes the keyboard. What is typed reaches the page, also when the focus was
 	// lost meanwhile, and closes no question.
-	place := eval[[]float64](b, `(() => { const r = document.querySelector("[data-view] canvas").getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })()`)
+	place := eval[[]float64](b,
+		`(() => { const r = document.querySelector("[data-view] canvas").getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })()`)
 	tap(t, b, place[0], place[1])
 	b.until(`document.activeElement.matches("[data-view-keys]")`)
 	b.do(chromedp.KeyEvent("914207" + kb.Enter))

@@ -36,11 +36,13 @@ const example = "../../examples/primes"
 var compilers = map[string]func(t *testing.T, out string){
 	"C": func(t *testing.T, out string) {
 		need(t, "wasm-ld", "lld")
-		compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-o", out, example+"/primes.c")
+		compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-o", out,
+			example+"/primes.c")
 	},
 	"C with sluice.h": func(t *testing.T, out string) {
 		need(t, "wasm-ld", "lld")
-		compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-Wall", "-Wextra", "-Werror",
+		compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-Wall",
+			"-Wextra", "-Werror",
 			"-I../../docs/spec", "-o", out, "testdata/primes_abi.c")
 	},
 	"Rust": func(t *testing.T, out string) {
@@ -52,7 +54,8 @@ var compilers = map[string]func(t *testing.T, out string){
 		for _, p := range npm.AssemblyScript {
 			p.Unpack(t, dir)
 		}
-		compile(t, need(t, "node", "nodejs"), filepath.Join(dir, "node_modules/assemblyscript/bin/asc.js"), example+"/primes.ts", "-O", "--use", "abort=", "-o", out)
+		compile(t, need(t, "node", "nodejs"), filepath.Join(dir, "node_modules/assemblyscript/bin/asc.js"),
+			example+"/primes.ts", "-O", "--use", "abort=", "-o", out)
 	},
 }
 
@@ -140,7 +143,8 @@ func compile(t *testing.T, program string, args ...string) {
 func TestFetch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "fetch.wasm")
 	need(t, "wasm-ld", "lld")
-	compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-o", file, "../../examples/fetch/fetch.c")
+	compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-o", file,
+		"../../examples/fetch/fetch.c")
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		if r.URL.Path == "/long" {
@@ -187,7 +191,9 @@ func TestFetch(t *testing.T) {
 			if err != nil || result.Status != c.status {
 				t.Fatalf("%+v, %v", result, err)
 			}
-			page, err := h.Store.Records(t.Context(), store.RecordQuery{Connection: store.ConnectionID(strings.ReplaceAll(c.name, " ", "-")), Stream: "answers", Limit: 10})
+			page, err := h.Store.Records(t.Context(),
+				store.RecordQuery{Connection: store.ConnectionID(strings.ReplaceAll(c.name, " ", "-")),
+					Stream: "answers", Limit: 10})
 			if err != nil || c.body == nil && len(page.Records) > 0 || c.body != nil && len(page.Records) != 1 {
 				t.Fatalf("%+v, %v", page, err)
 			}

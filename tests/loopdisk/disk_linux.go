@@ -89,7 +89,8 @@ func New(t *testing.T) *Disk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(tool, "-q", "-F", "-b", "4096", "-N", "8192", "-J", "size=16", d.image).CombinedOutput(); err != nil {
+	if out, err := exec.Command(tool, "-q", "-F", "-b", "4096", "-N", "8192", "-J", "size=16",
+		d.image).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if err := d.mount(); err != nil {

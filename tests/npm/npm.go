@@ -32,39 +32,61 @@ type Package struct {
 }
 
 // PlaywrightCore drives a browser for comparison.
-var PlaywrightCore = Package{Name: "playwright-core", Version: "1.65.1", SHA512: "hqPpz7blSMPxWVdoeE1yiBSzXsKiVOd2k+kjCvmUywD2GPO2Dd9HfcWnq9NN0GHbNZDFgZ9JfBFr+X5/BLo0qw=="}
+var PlaywrightCore = Package{Name: "playwright-core", Version: "1.65.1",
+	SHA512: "hqPpz7blSMPxWVdoeE1yiBSzXsKiVOd2k+kjCvmUywD2GPO2Dd9HfcWnq9NN0GHbNZDFgZ9JfBFr+X5/BLo0qw=="}
 
 // AssemblyScript is the compiler of that language, with its dependencies.
 var AssemblyScript = []Package{
-	{Name: "assemblyscript", Version: "0.28.20", SHA512: "5PM7GZpvcLypHcLmi30aP8mqm5HjU+LL3BdV1xDyA3USGtL2w+iMiUnhtH+vW8+2kOuHlAyPu7M+QgyEw5he1g=="},
-	{Name: "binaryen", Version: "131.0.0-nightly.20260721", SHA512: "AAQIkhfbYXh4FBObwBrlO+5L+6Rp6OOMOjh6AdT0M+GLNLyrwKWgtW+EzmizNgx9CWDfTJPfDtKoZi62QESbtg=="},
-	{Name: "long", Version: "5.3.2", SHA512: "mNAgZ1GmyNhD7AuqnTG3/VQ26o760+ZYBPKjPvugO8+nLbYfX6TVpJPseBvopbdY+qpZ/lKUnmEc1LeZYS3QAA=="},
+	{Name: "assemblyscript", Version: "0.28.20",
+		SHA512: "5PM7GZpvcLypHcLmi30aP8mqm5HjU+LL3BdV1xDyA3USGtL2w+iMiUnhtH+vW8+2kOuHlAyPu7M+QgyEw5he1g=="},
+	{Name: "binaryen", Version: "131.0.0-nightly.20260721",
+		SHA512: "AAQIkhfbYXh4FBObwBrlO+5L+6Rp6OOMOjh6AdT0M+GLNLyrwKWgtW+EzmizNgx9CWDfTJPfDtKoZi62QESbtg=="},
+	{Name: "long", Version: "5.3.2",
+		SHA512: "mNAgZ1GmyNhD7AuqnTG3/VQ26o760+ZYBPKjPvugO8+nLbYfX6TVpJPseBvopbdY+qpZ/lKUnmEc1LeZYS3QAA=="},
 }
 
 // DuckDB is that database for node, on Linux: with the library for amd64 and for arm64.
 var DuckDB = []Package{
-	{Name: "@duckdb/node-api", Version: "1.5.6-r.1", SHA512: "yIPol6P4EQmsAUsb27donJf7iADrM31Ei/WkvhkZpSscjhEErYsuF19lsJ/qz5mUWxsKFQpLdjvrlhPQnMTBqw=="},
-	{Name: "@duckdb/node-bindings", Version: "1.5.6-r.1", SHA512: "/pWlTyvKC1d16iSMJCBAPwlmzoeXRs5Y9cqG+TpKd/YAW6Ke05FJg099v/Im2bkS9BgznNyNcAK1NxA1eQhSUw=="},
-	{Name: "detect-libc", Version: "2.1.2", SHA512: "Btj2BOOO83o3WyH59e8MgXsxEQVcarkUOpEYrubB0urwnN10yQ364rsiByU11nZlqWYZm05i/of7io4mzihBtQ=="},
-	map[string]Package{"amd64": {Name: "@duckdb/node-bindings-linux-x64", Version: "1.5.6-r.1", SHA512: "IXcrZJE6kEqM0Z4wwdVnGBHX/frOS33VPNAwDXQ/Q+Fs84b058Qe94chrCCIcNJlG8Y3UHIUU4eBeCQxW5mN1Q=="},
-		"arm64": {Name: "@duckdb/node-bindings-linux-arm64", Version: "1.5.6-r.1", SHA512: "3jnUaDil1BrF/6vAZwVaInJ1xoBaWGHB4PDiUnzJWKCo8a8TLx9j7/gPyPl/UGRBftrYIuTihRZSfF4mWMgtWA=="}}[runtime.GOARCH],
+	{Name: "@duckdb/node-api", Version: "1.5.6-r.1",
+		SHA512: "yIPol6P4EQmsAUsb27donJf7iADrM31Ei/WkvhkZpSscjhEErYsuF19lsJ/qz5mUWxsKFQpLdjvrlhPQnMTBqw=="},
+	{Name: "@duckdb/node-bindings", Version: "1.5.6-r.1",
+		SHA512: "/pWlTyvKC1d16iSMJCBAPwlmzoeXRs5Y9cqG+TpKd/YAW6Ke05FJg099v/Im2bkS9BgznNyNcAK1NxA1eQhSUw=="},
+	{Name: "detect-libc", Version: "2.1.2",
+		SHA512: "Btj2BOOO83o3WyH59e8MgXsxEQVcarkUOpEYrubB0urwnN10yQ364rsiByU11nZlqWYZm05i/of7io4mzihBtQ=="},
+	map[string]Package{"amd64": {Name: "@duckdb/node-bindings-linux-x64", Version: "1.5.6-r.1",
+		SHA512: "IXcrZJE6kEqM0Z4wwdVnGBHX/frOS33VPNAwDXQ/Q+Fs84b058Qe94chrCCIcNJlG8Y3UHIUU4eBeCQxW5mN1Q=="},
+		"arm64": {Name: "@duckdb/node-bindings-linux-arm64", Version: "1.5.6-r.1",
+			SHA512: "3jnUaDil1BrF/6vAZwVaInJ1xoBaWGHB4PDiUnzJWKCo8a8TLx9j7/gPyPl/UGRBftrYIuTihRZSfF4mWMgtWA=="}}[runtime.GOARCH],
 }
 
 // ModelContextProtocol is the client of that protocol in TypeScript, with its dependencies.
 var ModelContextProtocol = []Package{
-	{Name: "@modelcontextprotocol/client", Version: "2.4.0", SHA512: "LgrD2OphHuG12vfKFKz6SOnq7bKHQmhGJIAYdD+MZBn2npHEyry6uD8zvktodtl5CQM85MO0anUyD9JwmUmxww=="},
-	{Name: "@modelcontextprotocol/core", Version: "2.4.0", SHA512: "z8QBKqdfXLPzkLQuG4xp8hrVEMm1PZ1IgxMN2sMbJiFiAKOWXnAzogXn2W4aqIBlP1ea6U5yiqVquvUNM1Cj6Q=="},
-	{Name: "cross-spawn", Version: "7.0.6", SHA512: "uV2QOWP2nWzsy2aMp8aRibhi9dlzF5Hgh5SHaB9OiTGEyDTiJJyx0uy51QXdyWbtAHNua4XJzUKca3OzKUd3vA=="},
-	{Name: "eventsource", Version: "3.0.7", SHA512: "CRT1WTyuQoD771GW56XEZFQ/ZoSfWid1alKGDYMmkt2yl8UXrVR4pspqWNEcqKvVIzg6PAltWjxcSSPrboA4iA=="},
-	{Name: "eventsource-parser", Version: "3.1.1", SHA512: "EKN1vKAMcZ8MlYMpaNuxN6R9yakzH6uajHcHVTqWJzvu5pWw9DyhbP35HH8MVBQ+dZjAfDxk+A8NiR9KWaXiyQ=="},
-	{Name: "isexe", Version: "2.0.0", SHA512: "RHxMLp9lnKHGHRng9QFhRCMbYAcVpn69smSGcq3f36xjgVVWThj4qqLbTLlq7Ssj8B+fIQ1EuCEGI2lKsyQeIw=="},
-	{Name: "jose", Version: "6.2.18", SHA512: "doV4thUwgkrycJH4yLeqwTGIIZphHl+pk7CPReuMIhYhncmgzdko85MaCG4YQFTxqMFr1/oEH32tZuKKovcDEg=="},
-	{Name: "path-key", Version: "3.1.1", SHA512: "ojmeN0qd+y0jszEtoY48r0Peq5dwMEkIlCOu6Q5f41lfkswXuKtYrhgoTpLnyIcHm24Uhqx+5Tqm2InSwLhE6Q=="},
-	{Name: "pkce-challenge", Version: "5.0.1", SHA512: "wQ0b/W4Fr01qtpHlqSqspcj3EhBvimsdh0KlHhH8HRZnMsEa0ea2fTULOXOS9ccQr3om+GcGRk4e+isrZWV8qQ=="},
-	{Name: "shebang-command", Version: "2.0.0", SHA512: "kHxr2zZpYtdmrN1qDjrrX/Z1rR1kG8Dx+gkpK1G4eXmvXswmcE1hTWBWYUzlraYw1/yZp6YuDY77YtvbN0dmDA=="},
-	{Name: "shebang-regex", Version: "3.0.0", SHA512: "7++dFhtcx3353uBaq8DDR4NuxBetBzC7ZQOhmTQInHEd6bSrXdiEyzCvG07Z44UYdLShWUyXt5M/yhz8ekcb1A=="},
-	{Name: "which", Version: "2.0.2", SHA512: "BLI3Tl1TW3Pvl70l3yq3Y64i+awpwXqsGBYWkkqMtnbXgrMD+yj7rhW0kuEDxzJaYXGjEW5ogapKNMEKNMjibA=="},
-	{Name: "zod", Version: "4.6.7", SHA512: "g8W2D2kU6a8untc053fX1uVBKzM7yqAxW/3zwk83+6RyF2+SKOuV+c0wBDhUwzV1PaGapmZH+rmcUzPf+3CGwg=="},
+	{Name: "@modelcontextprotocol/client", Version: "2.4.0",
+		SHA512: "LgrD2OphHuG12vfKFKz6SOnq7bKHQmhGJIAYdD+MZBn2npHEyry6uD8zvktodtl5CQM85MO0anUyD9JwmUmxww=="},
+	{Name: "@modelcontextprotocol/core", Version: "2.4.0",
+		SHA512: "z8QBKqdfXLPzkLQuG4xp8hrVEMm1PZ1IgxMN2sMbJiFiAKOWXnAzogXn2W4aqIBlP1ea6U5yiqVquvUNM1Cj6Q=="},
+	{Name: "cross-spawn", Version: "7.0.6",
+		SHA512: "uV2QOWP2nWzsy2aMp8aRibhi9dlzF5Hgh5SHaB9OiTGEyDTiJJyx0uy51QXdyWbtAHNua4XJzUKca3OzKUd3vA=="},
+	{Name: "eventsource", Version: "3.0.7",
+		SHA512: "CRT1WTyuQoD771GW56XEZFQ/ZoSfWid1alKGDYMmkt2yl8UXrVR4pspqWNEcqKvVIzg6PAltWjxcSSPrboA4iA=="},
+	{Name: "eventsource-parser", Version: "3.1.1",
+		SHA512: "EKN1vKAMcZ8MlYMpaNuxN6R9yakzH6uajHcHVTqWJzvu5pWw9DyhbP35HH8MVBQ+dZjAfDxk+A8NiR9KWaXiyQ=="},
+	{Name: "isexe", Version: "2.0.0",
+		SHA512: "RHxMLp9lnKHGHRng9QFhRCMbYAcVpn69smSGcq3f36xjgVVWThj4qqLbTLlq7Ssj8B+fIQ1EuCEGI2lKsyQeIw=="},
+	{Name: "jose", Version: "6.2.18",
+		SHA512: "doV4thUwgkrycJH4yLeqwTGIIZphHl+pk7CPReuMIhYhncmgzdko85MaCG4YQFTxqMFr1/oEH32tZuKKovcDEg=="},
+	{Name: "path-key", Version: "3.1.1",
+		SHA512: "ojmeN0qd+y0jszEtoY48r0Peq5dwMEkIlCOu6Q5f41lfkswXuKtYrhgoTpLnyIcHm24Uhqx+5Tqm2InSwLhE6Q=="},
+	{Name: "pkce-challenge", Version: "5.0.1",
+		SHA512: "wQ0b/W4Fr01qtpHlqSqspcj3EhBvimsdh0KlHhH8HRZnMsEa0ea2fTULOXOS9ccQr3om+GcGRk4e+isrZWV8qQ=="},
+	{Name: "shebang-command", Version: "2.0.0",
+		SHA512: "kHxr2zZpYtdmrN1qDjrrX/Z1rR1kG8Dx+gkpK1G4eXmvXswmcE1hTWBWYUzlraYw1/yZp6YuDY77YtvbN0dmDA=="},
+	{Name: "shebang-regex", Version: "3.0.0",
+		SHA512: "7++dFhtcx3353uBaq8DDR4NuxBetBzC7ZQOhmTQInHEd6bSrXdiEyzCvG07Z44UYdLShWUyXt5M/yhz8ekcb1A=="},
+	{Name: "which", Version: "2.0.2",
+		SHA512: "BLI3Tl1TW3Pvl70l3yq3Y64i+awpwXqsGBYWkkqMtnbXgrMD+yj7rhW0kuEDxzJaYXGjEW5ogapKNMEKNMjibA=="},
+	{Name: "zod", Version: "4.6.7",
+		SHA512: "g8W2D2kU6a8untc053fX1uVBKzM7yqAxW/3zwk83+6RyF2+SKOuV+c0wBDhUwzV1PaGapmZH+rmcUzPf+3CGwg=="},
 }
 
 // Tarball returns the package as the registry has it. If it cannot be fetched the test

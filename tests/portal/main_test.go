@@ -32,7 +32,8 @@ func setUp(run func() int) int {
 	}
 	built.dir, built.sluice, built.cache = dir, filepath.Join(dir, "sluice"), filepath.Join(dir, "cache")
 	built.portal, built.radicale = filepath.Join(dir, "portal.wasm"), filepath.Join(dir, "radicale.wasm")
-	if err := errors.Join(build.ProgramAt(built.sluice), build.Connectors(dir, "examples/portal", "examples/radicale")); err != nil {
+	if err := errors.Join(build.ProgramAt(built.sluice),
+		build.Connectors(dir, "examples/portal", "examples/radicale")); err != nil {
 		return complain(err)
 	}
 	return run()

@@ -64,7 +64,8 @@ func (o *owner) data(elements ...string) string {
 func (o *owner) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(built.sluice, args...)
 	cmd.Dir = o.home
-	cmd.Env = append(os.Environ(), "HOME="+o.home, "XDG_DATA_HOME=", "SLUICE_STORE=", "SLUICE_URL=", "SLUICE_CACHE="+built.cache, "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), "HOME="+o.home, "XDG_DATA_HOME=", "SLUICE_STORE=", "SLUICE_URL=",
+		"SLUICE_CACHE="+built.cache, "NO_COLOR=1")
 	cmd.Env = append(cmd.Env, o.env...)
 	if o.as != nil {
 		o.as(cmd)

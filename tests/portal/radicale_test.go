@@ -47,7 +47,8 @@ func startRadicale(t *testing.T, o *owner, program string) (url string) {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	cmd := exec.Command(program, "--server-hosts", address, "--auth-type", "htpasswd", "--auth-htpasswd-filename", o.keep("users", "sam:"+password+"\n"),
+	cmd := exec.Command(program, "--server-hosts", address, "--auth-type", "htpasswd", "--auth-htpasswd-filename",
+		o.keep("users", "sam:"+password+"\n"),
 		"--auth-htpasswd-encryption", "plain", "--storage-filesystem-folder", filepath.Join(o.home, "collections"))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

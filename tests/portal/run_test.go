@@ -15,7 +15,8 @@ import (
 // is ordered once, and the second run finds the profile signed in and asks nothing.
 func TestCollect(t *testing.T) {
 	o := newOwner(t)
-	o.do(o.portal("--trace")...).want(t, 0, "Signed in", "accounts: 2 collected", "bookings: 60 collected, 60 new or changed",
+	o.do(o.portal("--trace")...).want(t, 0, "Signed in", "accounts: 2 collected",
+		"bookings: 60 collected, 60 new or changed",
 		"statements: 1 collected", "traces/browser-trace-run_")
 	if got, want := o.bank.Truth(), (site.Truth{Logins: 1, Codes: 1, Prepared: 1, Pages: 3, Printed: 1}); got != want {
 		t.Errorf("the bank counted %+v, want %+v", got, want)
@@ -36,12 +37,14 @@ func TestCollect(t *testing.T) {
 // run with a message that says so, and nothing is tried twice.
 func TestRefused(t *testing.T) {
 	o := newOwner(t)
-	o.do(o.portal("--secret", "password=@"+o.keep("wrong", "wrong-horse"))...).want(t, 1, "the bank refuses to sign in", "See to what the message says")
+	o.do(o.portal("--secret", "password=@"+o.keep("wrong", "wrong-horse"))...).want(t, 1, "the bank refuses to sign in",
+		"See to what the message says")
 	if got := o.bank.Truth(); got != (site.Truth{Refused: 1}) {
 		t.Errorf("the bank counted %+v", got)
 	}
 	before := o.bank.Truth()
-	o.do(o.portal("--connection", "elsewhere", "--config", `{"site":"http://127.0.0.1:9","user":"ada"}`)...).want(t, 1, "host_denied")
+	o.do(o.portal("--connection", "elsewhere", "--config", `{"site":"http://127.0.0.1:9","user":"ada"}`)...).want(t, 1,
+		"host_denied")
 	if o.bank.Truth() != before {
 		t.Error("the bank was reached")
 	}

@@ -42,7 +42,8 @@ func (o *owner) traced() {
 // chromium opens the page of an archive as an owner would.
 func chromium(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	args = append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + t.TempDir(), "--virtual-time-budget=2000"}, args...)
+	args = append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + t.TempDir(),
+		"--virtual-time-budget=2000"}, args...)
 	out, err := exec.Command("chromium", append(args, "file://"+filepath.Join(dir, "index.html"))...).Output()
 	if err != nil {
 		t.Fatalf("chromium: %v", err)

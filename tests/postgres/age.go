@@ -74,7 +74,8 @@ func (s *Server) Age(t testing.TB, database string, first, runs, beats int) {
 			script := strings.Builder{}
 			script.WriteString("set synchronous_commit = off;\n")
 			for n := 0; n < runs/agers; n += agingRuns {
-				fmt.Fprintf(&script, "call public.age(%d, %d, %d, %d);\n", w, first/agers+n, min(agingRuns, runs/agers-n), beats/agers*agingRuns/(runs/agers))
+				fmt.Fprintf(&script, "call public.age(%d, %d, %d, %d);\n", w, first/agers+n, min(agingRuns, runs/agers-n),
+					beats/agers*agingRuns/(runs/agers))
 			}
 			if _, err := s.Server.Exec(database, script.String()); err != nil {
 				t.Error(err)
@@ -107,7 +108,8 @@ func (s *Server) Queues(t testing.TB, database string) map[string]int64 {
 func Claims(t testing.TB, s store.Store, name string, n int) (took []time.Duration) {
 	t.Helper()
 	for i := range n {
-		r := store.Run{ID: store.RunID(fmt.Sprintf("run_z%s%08d", name, i)), ConnectionID: store.ConnectionID(fmt.Sprint("claimed-", i%50)), Status: "active", StartedAt: time.Now()}
+		r := store.Run{ID: store.RunID(fmt.Sprintf("run_z%s%08d", name, i)),
+			ConnectionID: store.ConnectionID(fmt.Sprint("claimed-", i%50)), Status: "active", StartedAt: time.Now()}
 		began := time.Now()
 		l, err := s.Acquire(t.Context(), r, "host", "boot", time.Minute)
 		took = append(took, time.Since(began))
@@ -115,7 +117,8 @@ func Claims(t testing.TB, s store.Store, name string, n int) (took []time.Durati
 			t.Fatal(err)
 		}
 		receipt, err := s.Submit(t.Context(), &store.Commit{Lease: l, End: true, Run: &r,
-			Events: []store.Event{{ID: store.EventID("evt_" + r.ID), Type: "run.failed", RunID: r.ID, Data: json.RawMessage(`{}`)}}})
+			Events: []store.Event{{ID: store.EventID("evt_" + r.ID), Type: "run.failed", RunID: r.ID,
+				Data: json.RawMessage(`{}`)}}})
 		if err == nil {
 			_, err = receipt.Result()
 		}

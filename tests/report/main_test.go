@@ -25,7 +25,8 @@ func TestReport(t *testing.T) {
 {"Action":"output","Package":"q","Output":"FAIL\tq\n"}
 {"Action":"fail","Package":"q"}
 `
-	if ok, err := report(strings.NewReader(in), &out); ok || err != nil || !strings.Contains(out.String(), "wrong\nFAIL\tq\npanic\n") {
+	if ok, err := report(strings.NewReader(in), &out); ok || err != nil ||
+		!strings.Contains(out.String(), "wrong\nFAIL\tq\npanic\n") {
 		t.Errorf("%t, %v, %q", ok, err, out.String())
 	}
 	if ok, _ := report(strings.NewReader(""), &out); ok {

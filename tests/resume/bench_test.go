@@ -97,7 +97,8 @@ func (s *service) connect(b *testing.B, c store.Connector, id string, server *ht
 
 func (s *service) begin(b *testing.B, id string) store.RunID {
 	b.Helper()
-	rec, err := s.StartRun(host.As(b.Context(), host.Principal{ID: "owner", Transport: "ui"}), host.StartRun{WorkflowID: id})
+	rec, err := s.StartRun(host.As(b.Context(), host.Principal{ID: "owner", Transport: "ui"}),
+		host.StartRun{WorkflowID: id})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -164,7 +165,8 @@ func BenchmarkAwake(b *testing.B) {
 				<-time.After(10 * time.Millisecond)
 			}
 			from = time.Now()
-			if _, err := s.do(host.As(b.Context(), host.Principal{ID: "owner", Transport: "ui"}), command{Answer: run, Value: json.RawMessage(`{"answer": "x"}`)}); err != nil {
+			if _, err := s.do(host.As(b.Context(), host.Principal{ID: "owner", Transport: "ui"}),
+				command{Answer: run, Value: json.RawMessage(`{"answer": "x"}`)}); err != nil {
 				b.Fatal(err)
 			}
 			woken = append(woken, time.Since(from))

@@ -174,7 +174,8 @@ func (d *damaging) waiting(connection string) (second state, before, pieces [][]
 
 // stored is how often records of a connection were stored.
 func (d *damaging) stored(connection string) uint64 {
-	page, err := d.store.Records(d.t.Context(), store.RecordQuery{Connection: store.ConnectionID(connection), Stream: "items", Limit: 100})
+	page, err := d.store.Records(d.t.Context(),
+		store.RecordQuery{Connection: store.ConnectionID(connection), Stream: "items", Limit: 100})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -192,12 +193,14 @@ func (d *damaging) damage(connection string, damage func(pieces, before, other [
 	d.store.mu.Lock()
 	d.store.with[id] = changed
 	d.store.mu.Unlock()
-	_, err := d.service.do(host.As(t.Context(), host.Principal{ID: "owner", Transport: "ui"}), command{Answer: id, Value: json.RawMessage(`{"code": "` + plantedCode + `"}`)})
+	_, err := d.service.do(host.As(t.Context(), host.Principal{ID: "owner", Transport: "ui"}),
+		command{Answer: id, Value: json.RawMessage(`{"code": "` + plantedCode + `"}`)})
 	if err == nil {
 		t.Error("the answer was taken")
 	}
 	end := d.do(command{Await: id, Not: open.Open.Interrupt})
-	if reason := reasonOf(end.Run); end.Run.Status != "failed" || reason != "replay_diverged" && reason != "controller_restarted" {
+	if reason := reasonOf(end.Run); end.Run.Status != "failed" || reason != "replay_diverged" &&
+		reason != "controller_restarted" {
 		t.Errorf("it ended %s: %s", end.Run.Status, end.Run.Result)
 	}
 	if end.Events["run.failed"] != 1 || end.Events["interrupt.requested"] != 2 {

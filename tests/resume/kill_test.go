@@ -199,7 +199,8 @@ func (v *victim) look(p *process, all []*victimRun) (struck int) {
 // sees compares what a run has come to with what was seen of it before.
 func (v *victim) sees(m *victimRun, st state) {
 	if m.open != nil && !m.sent && !m.stops && (st.Open == nil || st.Open.Interrupt != m.open.Interrupt) {
-		v.c.Lost(1, "%s: question %+v became %+v, and the run is %s: %s", m.connection, m.open, st.Open, st.Run.Status, st.Run.Result)
+		v.c.Lost(1, "%s: question %+v became %+v, and the run is %s: %s", m.connection, m.open, st.Open,
+			st.Run.Status, st.Run.Result)
 	}
 	switch {
 	case st.Run.Status != "active":
@@ -230,7 +231,8 @@ func (v *victim) ended(m *victimRun, st state) {
 	if asked := st.Events["interrupt.requested"]; asked > 2 || whole && asked != 2 {
 		v.c.Torn("%s asked %d times", m.connection, asked)
 	}
-	if ends := st.Events["run.completed"] + st.Events["run.failed"] + st.Events["run.cancelled"]; ends != 1 || len(st.Pieces) > 0 {
+	if ends := st.Events["run.completed"] + st.Events["run.failed"] + st.Events["run.cancelled"]; ends != 1 ||
+		len(st.Pieces) > 0 {
 		v.c.Torn("%s ended %d times, and left %d pieces of its journal", m.connection, ends, len(st.Pieces))
 	}
 	v.done = append(v.done, func(st store.Store) { v.witness.check(v.t, st, m.connection, paths[m.guest], whole) })

@@ -44,7 +44,8 @@ func TestRehearse(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
 		made       func(*testing.T, string) string
-	}{{"clerk", "call", resumable}, {"clerk", "question", connector}, {"teller", "question", connector}, {"cashier", "call", resumable}} {
+	}{{"clerk", "call", resumable}, {"clerk", "question", connector}, {"teller", "question", connector},
+		{"cashier", "call", resumable}} {
 		t.Run(c.name+" at each "+c.kind, func(t *testing.T) {
 			l, err := h.Load(t.Context(), c.made(t, c.name), "")
 			if err != nil {
@@ -52,8 +53,9 @@ func TestRehearse(t *testing.T) {
 			}
 			w, owner, tape := newWitness(t), client{map[string]host.Answer{}}, app.NewRecorder()
 			config, _ := json.Marshal(map[string]string{"server": w.URL + "/one"})
-			started, err := h.Start(t.Context(), app.RunRequest{Connector: l, Connection: store.ConnectionID(c.name + c.kind), Owner: owner, Record: tape,
-				Config: config, Approved: store.Approved{Hosts: []string{w.URL}}})
+			started, err := h.Start(t.Context(),
+				app.RunRequest{Connector: l, Connection: store.ConnectionID(c.name + c.kind), Owner: owner, Record: tape,
+					Config: config, Approved: store.Approved{Hosts: []string{w.URL}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +72,8 @@ func TestRehearse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.At != c.kind || got.Tried != min(got.Places, app.MostStops) || got.Tried < 2 || got.Bound+got.Untried+got.Differs != "" {
+			if got.At != c.kind || got.Tried != min(got.Places, app.MostStops) || got.Tried < 2 ||
+				got.Bound+got.Untried+got.Differs != "" {
 				t.Errorf("%+v", got)
 			}
 			if c.kind == "question" && got.Places != 2 {

@@ -80,7 +80,8 @@ func (w *witness) check(t *testing.T, st store.Store, connection string, paths [
 			t.Errorf("%s was asked for %d times", path, len(seen))
 		}
 	}
-	page, err := st.Records(t.Context(), store.RecordQuery{Connection: store.ConnectionID(connection), Stream: "items", Limit: 1000})
+	page, err := st.Records(t.Context(),
+		store.RecordQuery{Connection: store.ConnectionID(connection), Stream: "items", Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,8 @@ func computing(t *testing.T, url string) (*process, store.RunID) {
 	t.Helper()
 	p, w := begin(t, url), newWitness(t)
 	p.must(command{Install: resumable(t, "clerk")})
-	p.must(command{Connect: "one", Config: fmt.Sprintf(`{"server": %q, "pages": 1, "computes": true}`, w.URL+"/one"), Host: w.URL})
+	p.must(command{Connect: "one", Config: fmt.Sprintf(`{"server": %q, "pages": 1, "computes": true}`, w.URL+"/one"),
+		Host: w.URL})
 	id := p.must(command{Start: "one"}).Run.ID
 	p.must(command{Until: id, Event: "run.state_staged"})
 	return p, id
@@ -212,7 +214,8 @@ func TestPausedEnds(t *testing.T) {
 	p.kill()
 	p = begin(t, url)
 	r := p.must(command{Await: id}).Run
-	if reasonOf(r) != "controller_restarted" || r.HostBound != "it is paused" || !strings.Contains(string(r.Result), r.HostBound) {
+	if reasonOf(r) != "controller_restarted" || r.HostBound != "it is paused" ||
+		!strings.Contains(string(r.Result), r.HostBound) {
 		t.Errorf("it ended %s, %q: %s", r.Status, r.HostBound, r.Result)
 	}
 	p.stop()

@@ -88,7 +88,8 @@ type state struct {
 }
 
 func options(url string) app.Options {
-	o := app.Options{Store: url, CacheDir: os.Getenv("SLUICE_CACHE"), Prespawn: -1, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	o := app.Options{Store: url, CacheDir: os.Getenv("SLUICE_CACHE"), Prespawn: -1,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	if os.Getenv(sleeps) != "" {
 		o.Journal.FreeMemory = math.MaxInt
 	}
@@ -152,9 +153,10 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 		return st, s.install(ctx, c.Install)
 	case c.Connect != "":
 		now := time.Now()
-		return st, s.host.Store.PutConnection(ctx, store.Connection{ID: store.ConnectionID(c.Connect), ConnectorID: s.last.ID, Enabled: true,
-			Settings: json.RawMessage(c.Config), Digest: s.last.Digest, Manifest: s.last.Manifest, Approved: store.Approved{Hosts: []string{c.Host}},
-			CreatedAt: now, UpdatedAt: now})
+		return st, s.host.Store.PutConnection(ctx,
+			store.Connection{ID: store.ConnectionID(c.Connect), ConnectorID: s.last.ID, Enabled: true,
+				Settings: json.RawMessage(c.Config), Digest: s.last.Digest, Manifest: s.last.Manifest,
+				Approved: store.Approved{Hosts: []string{c.Host}}, CreatedAt: now, UpdatedAt: now})
 	case c.Start != "":
 		st.Run, err = s.StartRun(ctx, host.StartRun{WorkflowID: c.Start})
 		return st, err
@@ -170,7 +172,8 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 		for {
 			err := s.Answer(ctx, a)
 			var r *host.Refusal
-			if !errors.As(err, &r) || r.Code != "unavailable" || ctx.Err() != nil { // the run is being resumed, on a busy machine
+			// the run is being resumed, on a busy machine
+			if !errors.As(err, &r) || r.Code != "unavailable" || ctx.Err() != nil {
 				return st, err
 			}
 			if err := json.Unmarshal(c.Value, &a.Data); err != nil { // the desk wiped it
@@ -425,7 +428,8 @@ func embedded(t *testing.T, name string, change func(manifest string) string) (f
 	var wasm []byte
 	var err error
 	if slices.Contains(guests["C"], name) {
-		out, failed := exec.CommandContext(t.Context(), clang(t), "--target=wasm32-wasi", "-O2", "-Wall", "-Wextra", "-Werror", "-o", file, name+"/"+name+".c").CombinedOutput()
+		out, failed := exec.CommandContext(t.Context(), clang(t), "--target=wasm32-wasi", "-O2", "-Wall", "-Wextra",
+			"-Werror", "-o", file, name+"/"+name+".c").CombinedOutput()
 		if failed != nil {
 			t.Fatalf("%v\n%s", failed, out)
 		}

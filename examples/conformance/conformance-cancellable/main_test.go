@@ -22,7 +22,8 @@ func TestWaits(t *testing.T) {
 		config any
 		want   time.Duration
 	}{
-		{nil, 30 * time.Second}, {map[string]any{"delayMs": 1}, time.Millisecond}, {map[string]any{"delayMs": 1200.5}, 1200*time.Millisecond + 500*time.Microsecond},
+		{nil, 30 * time.Second}, {map[string]any{"delayMs": 1}, time.Millisecond},
+		{map[string]any{"delayMs": 1200.5}, 1200*time.Millisecond + 500*time.Microsecond},
 		{map[string]any{"delayMs": nil}, 30 * time.Second}, {map[string]any{"delayMs": 60000}, 60000 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {

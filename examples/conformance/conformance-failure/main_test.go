@@ -20,7 +20,8 @@ func TestFails(t *testing.T) {
 		t.Fatal(res.Transcript)
 	}
 	e := res.Done.Error
-	if e == nil || e.Code != "conformance_failure" || e.Message == "" || e.Retryable == nil || *e.Retryable || e.RecoveryHint.Action != abi.NotRetriable {
+	if e == nil || e.Code != "conformance_failure" || e.Message == "" || e.Retryable == nil || *e.Retryable ||
+		e.RecoveryHint.Action != abi.NotRetriable {
 		t.Errorf("error %+v", e)
 	}
 }

@@ -22,7 +22,8 @@ func (c artifactClient) Artifacts(ctx context.Context, run store.RunID) ([]timel
 // Artifact writes the content of an artifact and checks it against its digest. The host
 // records the read. After an error, discard what was written.
 func (c artifactClient) Artifact(ctx context.Context, a timeline.Artifact, to io.Writer) error {
-	res, err := c.send(ctx, http.MethodGet, at("runs", string(a.RunID), "artifacts", a.ArtifactID, "content"), nil, http.Header{}, nil)
+	res, err := c.send(ctx, http.MethodGet, at("runs", string(a.RunID), "artifacts", a.ArtifactID, "content"),
+		nil, http.Header{}, nil)
 	if err != nil {
 		return err
 	}

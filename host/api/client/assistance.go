@@ -34,7 +34,8 @@ func (c assistanceClient) Assistance(ctx context.Context, id string) (out Assist
 
 // Answer ends a question; status is success or cancelled. It returns once the answer
 // is durable.
-func (c assistanceClient) Answer(ctx context.Context, run store.RunID, interaction, status string, data map[string]json.RawMessage) error {
+func (c assistanceClient) Answer(ctx context.Context, run store.RunID, interaction, status string,
+	data map[string]json.RawMessage) error {
 	body := map[string]any{"interactionId": interaction, "status": status}
 	if data != nil {
 		body["data"] = data

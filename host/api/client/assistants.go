@@ -35,7 +35,8 @@ func (c assistantClient) RevokeAssistant(ctx context.Context, name string) (a ho
 }
 
 // AssistantCalls implements host.Assistants.
-func (c assistantClient) AssistantCalls(ctx context.Context, name string, before uint64, limit int) ([]host.AssistantCall, error) {
+func (c assistantClient) AssistantCalls(ctx context.Context, name string, before uint64,
+	limit int) ([]host.AssistantCall, error) {
 	out := []host.AssistantCall{}
 	for len(out) < limit {
 		q := url.Values{"limit": {strconv.Itoa(min(limit-len(out), page))}}
@@ -60,13 +61,15 @@ func (c assistantClient) AssistantCalls(ctx context.Context, name string, before
 
 // DecideCall implements host.Assistants.
 func (c assistantClient) DecideCall(ctx context.Context, name, call string, yes bool) error {
-	return c.call(ctx, http.MethodPost, at("assistants", name, "calls", call)+":decide", nil, map[string]bool{"approve": yes}, nil)
+	return c.call(ctx, http.MethodPost, at("assistants", name, "calls", call)+":decide", nil,
+		map[string]bool{"approve": yes}, nil)
 }
 
 // MCP sends one message to the MCP endpoint and returns the answer, whatever its status.
 // On the local socket, header may name the assistant that the message comes from; elsewhere
 // the client's key is the assistant's token.
-func (c assistantClient) MCP(ctx context.Context, header http.Header, body []byte) (status int, answer []byte, err error) {
+func (c assistantClient) MCP(ctx context.Context, header http.Header,
+	body []byte) (status int, answer []byte, err error) {
 	res, err := c.send(ctx, http.MethodPost, "/mcp", nil, header, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err

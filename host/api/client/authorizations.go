@@ -15,7 +15,8 @@ type authorizationClient struct{ *transport }
 var _ host.Authorizations = (*Client)(nil)
 
 // Authorize starts an OAuth authorization that obtains the tokens of a secret.
-func (c authorizationClient) Authorize(ctx context.Context, q host.NewAuthorization) (out host.Authorization, err error) {
+func (c authorizationClient) Authorize(ctx context.Context,
+	q host.NewAuthorization) (out host.Authorization, err error) {
 	authorization, err := json.Marshal(q) // #nosec G117 -- the name of a secret
 	if err != nil {
 		return out, fmt.Errorf("encode request: %w", err)

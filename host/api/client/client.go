@@ -58,9 +58,10 @@ type Client struct {
 
 func newClient(t *transport) *Client {
 	return &Client{
-		t, artifactClient{t}, assistanceClient{t}, assistantClient{t}, auditClient{t}, authorizationClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t},
-		eventClient{t}, fileClient{t}, grantClient{t}, hostClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, searchClient{t}, secretClient{t}, stateClient{t},
-		systemClient{t}, webhookClient{t},
+		t, artifactClient{t}, assistanceClient{t}, assistantClient{t}, auditClient{t}, authorizationClient{t},
+		connectionClient{t}, connectorClient{t}, destinationClient{t}, eventClient{t}, fileClient{t}, grantClient{t},
+		hostClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, searchClient{t},
+		secretClient{t}, stateClient{t}, systemClient{t}, webhookClient{t},
 	}
 }
 
@@ -151,7 +152,8 @@ func Local(dial func(context.Context) (net.Conn, error), where string) *Client {
 }
 
 func owner(dial func(ctx context.Context, network, address string) (net.Conn, error), where string) *Client {
-	return newClient(&transport{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: where, local: true, wait: retryWait, hello: aliveWithin})
+	return newClient(&transport{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost",
+		where: where, local: true, wait: retryWait, hello: aliveWithin})
 }
 
 // ErrAddress reports that an address is invalid, or that a key must not be sent to it.
@@ -161,13 +163,15 @@ var ErrAddress = errors.New("want https://HOST, or http:// and an address of thi
 // so plain HTTP to another machine is refused with ErrAddress.
 func URL(address, key string) (*Client, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return nil, ErrAddress
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
 		return nil, ErrAddress
 	}
-	return newClient(&transport{http: httpClient(&http.Transport{}), base: u.Scheme + "://" + u.Host, key: key, where: u.Host, wait: retryWait, hello: aliveWithin}), nil
+	return newClient(&transport{http: httpClient(&http.Transport{}), base: u.Scheme + "://" + u.Host, key: key,
+		where: u.Host, wait: retryWait, hello: aliveWithin}), nil
 }
 
 func loopback(host string) bool {
@@ -181,7 +185,8 @@ func loopback(host string) bool {
 // httpClient returns a client that follows no redirect, which could leak the key.
 func httpClient(t *http.Transport) *http.Client {
 	t.MaxResponseHeaderBytes, t.TLSHandshakeTimeout = 64<<10, 10*time.Second
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // Local reports whether the client uses the socket: it then acts as the owner, on
@@ -231,7 +236,8 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // send makes a request. The caller closes the body. The error is store.ErrNotFound for
 // the empty path that at returns for an impossible name.
-func (c *transport) send(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
+func (c *transport) send(ctx context.Context, method, path string, query url.Values, header http.Header,
+	body io.Reader) (*http.Response, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, store.ErrNotFound
 	}
@@ -287,21 +293,24 @@ func encode(in any) (header http.Header, body io.Reader, err error) {
 	return header, bytes.NewReader(b), nil
 }
 
-func (c *transport) exchange(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
+func (c *transport) exchange(ctx context.Context, method, path string, query url.Values, header http.Header,
+	body io.Reader, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	return c.await(ctx, method, path, query, header, body, out)
 }
 
 // await is exchange without a time limit other than that of ctx.
-func (c *transport) await(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
+func (c *transport) await(ctx context.Context, method, path string, query url.Values, header http.Header,
+	body io.Reader, out any) error {
 	_, err := c.receive(ctx, method, path, query, header, body, out)
 	return err
 }
 
 // put changes a resource if it has the given revision, nil for any, and reports whether
 // it was created.
-func (c *transport) put(ctx context.Context, method, path string, revision *uint64, in, out any) (created bool, err error) {
+func (c *transport) put(ctx context.Context, method, path string, revision *uint64, in,
+	out any) (created bool, err error) {
 	header, body, err := encode(in)
 	if err != nil {
 		return false, err
@@ -315,7 +324,8 @@ func (c *transport) put(ctx context.Context, method, path string, revision *uint
 	return status == http.StatusCreated, err
 }
 
-func (c *transport) receive(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) (status int, err error) {
+func (c *transport) receive(ctx context.Context, method, path string, query url.Values, header http.Header,
+	body io.Reader, out any) (status int, err error) {
 	res, err := c.send(ctx, method, path, query, header, body)
 	if err != nil {
 		return 0, err

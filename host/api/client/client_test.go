@@ -36,10 +36,11 @@ func serve(t *testing.T, h http.HandlerFunc) *client.Client {
 // A key goes over plain HTTP to this machine alone, and with no redirect.
 func TestURL(t *testing.T) {
 	for address, ok := range map[string]bool{
-		"https://sluice.example": true, "https://sluice.example/": true, "http://127.0.0.1:7373": true, "http://[::1]:1": true,
-		"http://localhost:7373": true, "http://sluice-abc.localhost:7373": true,
+		"https://sluice.example": true, "https://sluice.example/": true, "http://127.0.0.1:7373": true,
+		"http://[::1]:1": true, "http://localhost:7373": true, "http://sluice-abc.localhost:7373": true,
 		"http://sluice.example": false, "http://10.0.0.1": false, "http://127.0.0.1.example": false, "ftp://localhost": false,
-		"https://user@sluice.example": false, "https://sluice.example/v1": false, "https://sluice.example?a=b": false, "sluice.example": false, "": false,
+		"https://user@sluice.example": false, "https://sluice.example/v1": false, "https://sluice.example?a=b": false,
+		"sluice.example": false, "": false,
 	} {
 		if _, err := client.URL(address, "key"); (err == nil) != ok || err != nil && !errors.Is(err, client.ErrAddress) {
 			t.Errorf("%q: %v", address, err)
@@ -71,14 +72,16 @@ func TestErrors(t *testing.T) {
 		status             int
 		body, code, detail string
 	}{
-		{409, `{"error":"connection_not_ready","message":"No.","details":{"code":"grant_revoked"}}`, "connection_not_ready", "grant_revoked"},
+		{409, `{"error":"connection_not_ready","message":"No.","details":{"code":"grant_revoked"}}`,
+			"connection_not_ready", "grant_revoked"},
 		{404, `{"error":"not_found","message":"No."}`, "not_found", "not_found"},
 		{502, `<html>Bad gateway</html>`, "http_error", "http_error"},
 		{500, ``, "http_error", "http_error"},
 	} {
 		body, status = test.body, test.status
 		var e *client.Error
-		if _, err := c.Run(context.Background(), "run_1"); !errors.As(err, &e) || e.Status != test.status || e.Code != test.code || e.Detail() != test.detail || e.Message == "" {
+		if _, err := c.Run(context.Background(), "run_1"); !errors.As(err, &e) || e.Status != test.status ||
+			e.Code != test.code || e.Detail() != test.detail || e.Message == "" {
 			t.Errorf("%d %s: %+v", test.status, test.body, err)
 		}
 	}
@@ -149,7 +152,8 @@ func TestFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"0 run.started", "1 node.started", "2 node.completed", "3 run.completed"}; !slices.Equal(got, want) {
+	if want := []string{"0 run.started", "1 node.started", "2 node.completed",
+		"3 run.completed"}; !slices.Equal(got, want) {
 		t.Errorf("frames %q, want %q", got, want)
 	}
 	if want := []string{" debug", "1 debug", "1 debug"}; !slices.Equal(asked, want) {
@@ -168,7 +172,8 @@ func TestFollowSilent(t *testing.T) {
 		}
 		io.WriteString(w, `{"runId":"run_1","status":"completed"}`)
 	})
-	if err := c.Follow(context.Background(), "run_1", "messages", nil, func(client.Frame) error { return nil }); err != nil {
+	if err := c.Follow(context.Background(), "run_1", "messages", nil,
+		func(client.Frame) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if opened != 2 {
@@ -185,7 +190,8 @@ func TestFollowRefused(t *testing.T) {
 		io.WriteString(w, `{"error":"events_expired","message":"Gone."}`)
 	})
 	var e *client.Error
-	if err := c.Follow(context.Background(), "run_1", "", nil, nil); !errors.As(err, &e) || e.Code != "events_expired" || calls != 1 {
+	if err := c.Follow(context.Background(), "run_1", "", nil, nil); !errors.As(err, &e) ||
+		e.Code != "events_expired" || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)
 	}
 	c = serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, frame(0, "run.started")+frame(1, "x")) })
@@ -199,7 +205,8 @@ func TestFollowRefused(t *testing.T) {
 // A frame is bounded, in one line and in many.
 func TestFrameBound(t *testing.T) {
 	line := "data: " + strings.Repeat("x", 1<<20) + "\n"
-	for name, long := range map[string]string{"one line": "data: " + strings.Repeat("x", client.MaxFrame+1), "many": strings.Repeat(line, client.MaxFrame>>20+1)} {
+	for name, long := range map[string]string{"one line": "data: " + strings.Repeat("x", client.MaxFrame+1),
+		"many": strings.Repeat(line, client.MaxFrame>>20+1)} {
 		calls := 0
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasSuffix(r.URL.Path, "/events") {
@@ -251,7 +258,8 @@ func TestExport(t *testing.T) {
 
 // A record comes out of its line as it is stored, however its texts are spelled.
 func TestExportedRecords(t *testing.T) {
-	const at, run = `,"emittedAt":"2026-01-01T00:00:00.250Z","ingestedAt":"2026-01-02T00:00:00.000Z","version":`, `,"runId":"run_1"`
+	const at, run = `,"emittedAt":"2026-01-01T00:00:00.250Z","ingestedAt":"2026-01-02T00:00:00.000Z","version":`,
+		`,"runId":"run_1"`
 	var asked []string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.Query().Get("changesSince"))
@@ -260,8 +268,10 @@ func TestExportedRecords(t *testing.T) {
 			return
 		}
 		io.WriteString(w, `{"connectionId":"c","stream":"s","key":"a\"\u00e4","data":{"x":[1,{"y":"}"}]}`+at+`7`+run+"}\n"+
-			`{"connectionId":"c","stream":"s","key":["a","b"],"data":{"x":"`+strings.Repeat("long", 100_000)+`"}`+at+`8`+run+"}\n"+
-			`{"connectionId":"c","stream":"s","key":"gone"`+at+`9`+run+`,"deleted":true,"deletedAt":"2026-01-02T00:00:00.000Z"}`+"\n"+`{"end":true,"records":3}`+"\n")
+			`{"connectionId":"c","stream":"s","key":["a","b"],"data":{"x":"`+strings.Repeat("long", 100_000)+
+			`"}`+at+`8`+run+"}\n"+
+			`{"connectionId":"c","stream":"s","key":"gone"`+at+`9`+run+`,"deleted":true,"deletedAt":"2026-01-02T00:00:00.000Z"}`+
+			"\n"+`{"end":true,"records":3}`+"\n")
 	})
 	x := c.Exporter("", nil)
 	defer x.Close()
@@ -278,7 +288,8 @@ func TestExportedRecords(t *testing.T) {
 		t.Fatalf("%d records, asked for %q", len(all), asked)
 	}
 	emitted, ingested := time.Date(2026, 1, 1, 0, 0, 0, 250e6, time.UTC), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	for i, want := range []store.Record{{Key: `a"ä`, Data: []byte(`{"x":[1,{"y":"}"}]}`)}, {Key: `["a","b"]`, Compound: true, Data: all[1].Data}, {Key: "gone", Deleted: true}} {
+	for i, want := range []store.Record{{Key: `a"ä`, Data: []byte(`{"x":[1,{"y":"}"}]}`)},
+		{Key: `["a","b"]`, Compound: true, Data: all[1].Data}, {Key: "gone", Deleted: true}} {
 		want.Stream, want.RunID, want.Version, want.EmittedAt, want.IngestedAt = "s", "run_1", uint64(7+i), emitted, ingested
 		if got := all[i]; !got.EmittedAt.Equal(want.EmittedAt) || !got.IngestedAt.Equal(want.IngestedAt) {
 			t.Errorf("times of %+v", got)

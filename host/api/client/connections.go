@@ -30,7 +30,8 @@ func (c connectionClient) CreateConnection(ctx context.Context, q host.NewConnec
 }
 
 // ChangeConnection changes a connection from its next run on.
-func (c connectionClient) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (out host.Connection, err error) {
+func (c connectionClient) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection,
+	revision *uint64) (out host.Connection, err error) {
 	_, err = c.put(ctx, http.MethodPatch, at("connections", string(id)), revision, q, &out)
 	return out, err
 }
@@ -54,7 +55,8 @@ func (c grantClient) Requested(ctx context.Context, id store.ConnectionID) (host
 }
 
 // GrantConnection replaces the grant of a connection.
-func (c grantClient) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (out host.Grant, err error) {
+func (c grantClient) GrantConnection(ctx context.Context, id store.ConnectionID,
+	q host.GrantTerms) (out host.Grant, err error) {
 	return out, c.call(ctx, http.MethodPost, at("connections", string(id), "grants"), nil, q, &out)
 }
 
@@ -64,7 +66,8 @@ func (c grantClient) GrantGiven(ctx context.Context, q host.GivenGrant) (out hos
 	if err != nil {
 		return out, fmt.Errorf("encode request: %w", err)
 	}
-	_, err = c.upload(ctx, at("connections")+":grant", &out, part{"grant", grant}, part{"module", q.Given.Module}, part{"signature", q.Given.Signature})
+	_, err = c.upload(ctx, at("connections")+":grant", &out, part{"grant", grant}, part{"module", q.Given.Module},
+		part{"signature", q.Given.Signature})
 	return out, err
 }
 
@@ -86,7 +89,8 @@ func (c grantClient) RevokeGrant(ctx context.Context, id store.ConnectionID, gra
 }
 
 // ApproveBindings replaces what a connection may use.
-func (c grantClient) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (out host.Bindings, err error) {
+func (c grantClient) ApproveBindings(ctx context.Context, id store.ConnectionID,
+	q host.Bindings) (out host.Bindings, err error) {
 	return out, c.call(ctx, http.MethodPut, at("connections", string(id), "bindings"), nil, q, &out)
 }
 
@@ -129,7 +133,8 @@ func (c stateClient) States(ctx context.Context, id store.ConnectionID) (out []s
 }
 
 // ResetState forgets the cursor of one stream, or all with "".
-func (c stateClient) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
+func (c stateClient) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID,
+	stream store.Stream) error {
 	q := url.Values{}
 	if stream != "" {
 		q.Set("stream", string(stream))

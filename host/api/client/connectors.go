@@ -22,25 +22,30 @@ func (c connectorClient) Connector(ctx context.Context, name string) (out host.C
 }
 
 // InspectConnector checks a module without storing it.
-func (c connectorClient) InspectConnector(ctx context.Context, q host.InstallConnector) (out host.Inspection, err error) {
+func (c connectorClient) InspectConnector(ctx context.Context,
+	q host.InstallConnector) (out host.Inspection, err error) {
 	_, err = c.submit(ctx, at("connectors")+":inspect", q, &out)
 	return out, err
 }
 
 // InstallConnector installs a module; created is false if it was already installed.
-func (c connectorClient) InstallConnector(ctx context.Context, q host.InstallConnector) (out host.Connector, created bool, err error) {
+func (c connectorClient) InstallConnector(ctx context.Context,
+	q host.InstallConnector) (out host.Connector, created bool, err error) {
 	created, err = c.submit(ctx, at("connectors"), q, &out)
 	return out, created, err
 }
 
 // submit sends the digest of a module that the host has, or uploads a module.
-func (c connectorClient) submit(ctx context.Context, path string, q host.InstallConnector, out any) (created bool, err error) {
+func (c connectorClient) submit(ctx context.Context, path string, q host.InstallConnector,
+	out any) (created bool, err error) {
 	if q.Digest != "" {
 		body := map[string]any{"source": map[string]string{"type": "digest", "digest": q.Digest}}
 		return c.put(ctx, http.MethodPost, path, nil, body, out)
 	}
-	return c.upload(ctx, path, out, part{"module", q.Module}, part{"manifest", q.Manifest}, part{"signature", q.Signature}, part{"key", []byte(q.Key)},
-		part{"expectedDigest", []byte(q.ExpectedDigest)}, part{"force", yes(q.Force)}, part{"conformance", yes(q.Conformance)})
+	return c.upload(ctx, path, out, part{"module", q.Module}, part{"manifest", q.Manifest}, part{"signature", q.Signature},
+		part{"key", []byte(q.Key)},
+		part{"expectedDigest", []byte(q.ExpectedDigest)}, part{"force", yes(q.Force)},
+		part{"conformance", yes(q.Conformance)})
 }
 
 // A part of an upload; one without content is left out.

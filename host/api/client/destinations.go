@@ -44,7 +44,8 @@ func (c destinationClient) RotateDestination(ctx context.Context, name, secret s
 }
 
 // RebuildDestination implements host.Destinations. It waits as long as ctx lasts.
-func (c destinationClient) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (host.Destination, error) {
+func (c destinationClient) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID,
+	stream store.Stream) (host.Destination, error) {
 	body := map[string]string{}
 	if stream != "" {
 		body["connectionId"], body["stream"] = string(connection), string(stream)

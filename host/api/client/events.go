@@ -44,7 +44,8 @@ func (c eventClient) Timeline(ctx context.Context, id store.RunID, from uint64, 
 			Events []store.Event `json:"events"`
 			More   bool          `json:"more"`
 		}
-		if err := c.get(ctx, at("runs", string(id), "timeline"), url.Values{"from": {strconv.FormatUint(from, 10)}}, &got); err != nil {
+		if err := c.get(ctx, at("runs", string(id), "timeline"),
+			url.Values{"from": {strconv.FormatUint(from, 10)}}, &got); err != nil {
 			return err
 		}
 		for _, e := range got.Events {

@@ -46,7 +46,8 @@ func (c fileClient) Files(ctx context.Context, q store.FileQuery) (store.FilePag
 
 // OpenFile implements host.Files. Reading a content from beginning to end
 // checks it against its digest; after an error, discard what was read.
-func (c fileClient) OpenFile(ctx context.Context, id store.ConnectionID, d store.Digest) (store.FileContent, store.File, error) {
+func (c fileClient) OpenFile(ctx context.Context, id store.ConnectionID,
+	d store.Digest) (store.FileContent, store.File, error) {
 	digits := strings.TrimPrefix(string(d), "sha256:")
 	f := &content{ctx: ctx, transport: c.transport, path: at("connections", string(id), "files", digits), digest: d}
 	head, err := f.ask()

@@ -36,7 +36,8 @@ const (
 // Follow calls do with each frame of a run's event stream until the run is over, and
 // resumes after a broken connection. mode is a streamMode, "" for updates; after is the
 // sequence to start after, nil for all. An error of do ends it and is returned.
-func (c eventClient) Follow(ctx context.Context, id store.RunID, mode string, after *uint64, do func(Frame) error) error {
+func (c eventClient) Follow(ctx context.Context, id store.RunID, mode string, after *uint64,
+	do func(Frame) error) error {
 	f := follower{c: c.transport, run: id, mode: mode, do: do}
 	if after != nil {
 		f.last = fmt.Sprint(*after)

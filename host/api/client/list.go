@@ -16,7 +16,8 @@ type list[T any] struct {
 }
 
 // each calls do with every entry of a list, page by page, until do returns false.
-func each[T any](ctx context.Context, c *transport, path string, query url.Values, do func(T) (more bool, err error)) error {
+func each[T any](ctx context.Context, c *transport, path string, query url.Values,
+	do func(T) (more bool, err error)) error {
 	q := url.Values{"limit": {strconv.Itoa(page)}}
 	for name, values := range query {
 		q[name] = values

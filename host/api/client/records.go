@@ -35,7 +35,8 @@ func (c recordClient) Streams(ctx context.Context, id store.ConnectionID) (out [
 	err = c.get(ctx, at("connections", string(id), "streams"), nil, &got)
 	for _, s := range got.Data {
 		if s.LastVersion > 0 {
-			out = append(out, store.StreamStats{Stream: s.Stream, Live: s.Records, Tombstones: s.Deleted, LastVersion: s.LastVersion})
+			out = append(out, store.StreamStats{Stream: s.Stream, Live: s.Records, Tombstones: s.Deleted,
+				LastVersion: s.LastVersion})
 		}
 	}
 	slices.SortFunc(out, func(a, b store.StreamStats) int { return cmp.Compare(a.Stream, b.Stream) })
@@ -57,8 +58,8 @@ type record struct {
 // stored returns the record as the store has it.
 func (r record) stored() (store.Record, error) {
 	out := store.Record{
-		Stream: r.Stream, Data: r.Data, EmittedAt: r.EmittedAt, IngestedAt: r.IngestedAt, Version: r.Version, RunID: r.RunID, Deleted: r.Deleted,
-		Key: string(r.Key), Compound: len(r.Key) > 0 && r.Key[0] == '[',
+		Stream: r.Stream, Data: r.Data, EmittedAt: r.EmittedAt, IngestedAt: r.IngestedAt, Version: r.Version,
+		RunID: r.RunID, Deleted: r.Deleted, Key: string(r.Key), Compound: len(r.Key) > 0 && r.Key[0] == '[',
 	}
 	if out.Compound {
 		return out, nil
@@ -146,14 +147,16 @@ func chosenBy(q store.RecordQuery) url.Values {
 	return out
 }
 
-func (c recordClient) page(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, limit int) (out recordPage, err error) {
+func (c recordClient) page(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values,
+	limit int) (out recordPage, err error) {
 	q.Set("limit", strconv.Itoa(min(limit, 1000)))
 	return out, c.get(ctx, at("connections", string(id), "streams", string(stream), "records"), q, &out)
 }
 
 // changes returns a page of the records that changed after a version, deletions included, in
 // version order.
-func (c recordClient) changes(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64, limit int) (recordPage, error) {
+func (c recordClient) changes(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64,
+	limit int) (recordPage, error) {
 	point, err := c.point(ctx, id, stream, after)
 	if err != nil {
 		return recordPage{}, err
@@ -163,7 +166,8 @@ func (c recordClient) changes(ctx context.Context, id store.ConnectionID, stream
 
 // point returns a version as changesSince takes it. It first asks the
 // host for the part after the version.
-func (c recordClient) point(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64) (string, error) {
+func (c recordClient) point(ctx context.Context, id store.ConnectionID, stream store.Stream,
+	after uint64) (string, error) {
 	if after == 0 {
 		return "", nil
 	}
@@ -196,7 +200,8 @@ func (x *Exporter) export(ctx context.Context, of store.RecordQuery, format stri
 		}
 		q.Set("changesSince", point)
 	}
-	res, err := x.send(ctx, http.MethodGet, at("connections", string(of.Connection), "streams", string(of.Stream), "export"), q, nil, nil)
+	res, err := x.send(ctx, http.MethodGet,
+		at("connections", string(of.Connection), "streams", string(of.Stream), "export"), q, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,8 @@ func (c runClient) Result(ctx context.Context, id store.RunID) (out json.RawMess
 
 // Runs calls do with runs, newest first, of one connection or of all with "",
 // until do returns false.
-func (c runClient) Runs(ctx context.Context, of store.ConnectionID, do func(timeline.Snapshot) (more bool, err error)) error {
+func (c runClient) Runs(ctx context.Context, of store.ConnectionID,
+	do func(timeline.Snapshot) (more bool, err error)) error {
 	q := url.Values{}
 	if of != "" {
 		q.Set("connectionId", string(of))

@@ -21,7 +21,8 @@ func (c scheduleClient) Schedule(ctx context.Context, id store.ConnectionID) (ou
 }
 
 // PutSchedule sets when a connection runs by itself.
-func (c scheduleClient) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
+func (c scheduleClient) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition,
+	revision *uint64) (out host.Schedule, created bool, err error) {
 	created, err = c.put(ctx, http.MethodPut, scheduleOf(id), revision, d, &out)
 	return out, created, err
 }
@@ -42,7 +43,8 @@ func (c scheduleClient) DeleteSchedule(ctx context.Context, id store.ConnectionI
 }
 
 // ScheduleHistory lists ticks, newest first, at most 500 a page.
-func (c scheduleClient) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []host.Tick, next string, err error) {
+func (c scheduleClient) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string,
+	limit int) (page []host.Tick, next string, err error) {
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
 	if before != "" {
 		q.Set("cursor", before)

@@ -26,9 +26,11 @@ func (c systemClient) Backup(ctx context.Context, q host.NewBackup) (out host.Ba
 
 // Audit calls do with entries of the audit log, newest first, until do returns
 // false. Zero members of the query select everything.
-func (c auditClient) Audit(ctx context.Context, f host.AuditQuery, do func(host.AuditEntry) (more bool, err error)) error {
+func (c auditClient) Audit(ctx context.Context, f host.AuditQuery,
+	do func(host.AuditEntry) (more bool, err error)) error {
 	q := url.Values{}
-	for name, v := range map[string]string{"action": f.Action, "actor": f.Actor, "target": f.Target, "from": moment(f.From), "until": moment(f.Until)} {
+	for name, v := range map[string]string{"action": f.Action, "actor": f.Actor, "target": f.Target,
+		"from": moment(f.From), "until": moment(f.Until)} {
 		if v != "" {
 			q.Set(name, v)
 		}

@@ -25,7 +25,8 @@ func TestBatches(t *testing.T) {
 			t.Fatalf("before the end of the window: %s", got)
 		}
 		time.Sleep(100 * time.Millisecond)
-		if got := c.frames(); len(got) != 1 || !strings.HasPrefix(got[0], "3 batch [{") || strings.Count(got[0], `"eventId"`) != 4 || !strings.Contains(got[0], `"type":"output.chunk"`) {
+		if got := c.frames(); len(got) != 1 || !strings.HasPrefix(got[0], "3 batch [{") ||
+			strings.Count(got[0], `"eventId"`) != 4 || !strings.Contains(got[0], `"type":"output.chunk"`) {
 			t.Fatalf("batch: %v", got)
 		}
 		m.commit(run, story[2]...)
@@ -88,30 +89,31 @@ func TestBatches(t *testing.T) {
 }
 
 func TestSnapshotIsNoPartOfACommit(t *testing.T) {
-	bubble(t, "", func() *memory { return told(story[0]) }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
-		present := stream.Query{Modes: timeline.Values, After: ptr(uint64(0))}
-		first := subscribe(t, h, present)
-		if got := first.heads(); got != "2 state.snapshot" {
-			t.Fatal(got)
-		}
-		m.silent = true // the feed does not know yet
-		large := make([]ev, 40)
-		for i := range large {
-			large[i] = ev{"log.appended", "{}"}
-		}
-		m.commit(run, large...)
-		m.broken = func(from uint64) error {
-			if from > 3 {
-				return io.ErrUnexpectedEOF
+	bubble(t, "", func() *memory { return told(story[0]) }, stream.Options{},
+		func(t *testing.T, m *memory, h *stream.Hub) {
+			present := stream.Query{Modes: timeline.Values, After: ptr(uint64(0))}
+			first := subscribe(t, h, present)
+			if got := first.heads(); got != "2 state.snapshot" {
+				t.Fatal(got)
 			}
-			return nil
-		}
-		if _, err := h.Snapshot(context.Background(), run); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Fatalf("a read that broke off: %v", err)
-		}
-		m.broken = nil
-		if got := subscribe(t, h, present).heads(); got != "42 state.snapshot" {
-			t.Errorf("after it: %s", got)
-		}
-	})
+			m.silent = true // the feed does not know yet
+			large := make([]ev, 40)
+			for i := range large {
+				large[i] = ev{"log.appended", "{}"}
+			}
+			m.commit(run, large...)
+			m.broken = func(from uint64) error {
+				if from > 3 {
+					return io.ErrUnexpectedEOF
+				}
+				return nil
+			}
+			if _, err := h.Snapshot(context.Background(), run); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Fatalf("a read that broke off: %v", err)
+			}
+			m.broken = nil
+			if got := subscribe(t, h, present).heads(); got != "42 state.snapshot" {
+				t.Errorf("after it: %s", got)
+			}
+		})
 }

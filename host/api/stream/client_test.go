@@ -131,7 +131,8 @@ var story = [][]ev{
 	{{"run.started", `{"workflowId":"mailbox"}`}, {"lease.acquired", ""}, {"node.started", ""}},
 	{{"output.chunk", `{"nodeId":"collect","chunk":"hello","isLast":true}`}},
 	{{"run.batch_ingested", `{"records_flushed":2}`}},
-	{{"interrupt.requested", ""}, {"clarification.requested", ""}, {"run.interaction_required", ""}, {"node.suspended", ""}},
+	{{"interrupt.requested", ""}, {"clarification.requested", ""}, {"run.interaction_required", ""},
+		{"node.suspended", ""}},
 	{{"interrupt.resolved", ""}, {"clarification.resolved", ""}, {"node.resumed", ""}},
 	{{"node.completed", ""}, {"run.completed", ""}},
 }

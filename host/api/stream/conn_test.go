@@ -57,7 +57,8 @@ func TestHeartbeat(t *testing.T) {
 
 func TestCheckIsAskedWhileFramesFlow(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
-		s, err := h.Subscribe(context.Background(), stream.Client{Check: func(context.Context) error { return io.EOF }}, stream.Query{Run: run, Modes: timeline.Debug})
+		s, err := h.Subscribe(context.Background(), stream.Client{Check: func(context.Context) error { return io.EOF }},
+			stream.Query{Run: run, Modes: timeline.Debug})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,8 @@ func TestFoldReadsOnlyWhatIsNew(t *testing.T) {
 	}
 	before = m.reads
 	s, err := h.Brief(ctx, m.runs[run])
-	if err != nil || s.Status != timeline.Completed || s.NodeStates != nil || *s.Sluice.LastSequence != 13 || m.reads-before != 1 {
+	if err != nil || s.Status != timeline.Completed || s.NodeStates != nil || *s.Sluice.LastSequence != 13 ||
+		m.reads-before != 1 {
 		t.Errorf("brief %+v, %v, %d reads", s, err, m.reads-before)
 	}
 }

@@ -24,7 +24,8 @@ func TestHammer(t *testing.T) {
 			for range 100 {
 				switch r.IntN(5) {
 				case 0:
-					q := stream.Query{Modes: modes(t, texts[r.IntN(len(texts))]), Buffer: time.Duration(r.IntN(3)) * 400 * time.Millisecond}
+					q := stream.Query{Modes: modes(t, texts[r.IntN(len(texts))]),
+						Buffer: time.Duration(r.IntN(3)) * 400 * time.Millisecond}
 					if r.IntN(2) == 0 {
 						q.After = ptr(uint64(r.IntN(len(m.events[run]) + 3)))
 					}
@@ -40,7 +41,8 @@ func TestHammer(t *testing.T) {
 				default:
 					commit := make([]ev, 1+r.IntN(12))
 					for i := range commit {
-						commit[i] = ev{[]string{"run.progress_reported", "log.appended", "output.chunk", "node.suspended", "node.resumed"}[r.IntN(5)], "{}"}
+						commit[i] = ev{[]string{"run.progress_reported", "log.appended", "output.chunk", "node.suspended",
+							"node.resumed"}[r.IntN(5)], "{}"}
 					}
 					m.commit(run, commit...)
 				}

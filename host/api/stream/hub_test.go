@@ -16,7 +16,8 @@ import (
 
 func TestCloseDoesNotWaitForReaders(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
-		s, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run, Modes: timeline.Debug, Buffer: stream.MaxBuffer})
+		s, err := h.Subscribe(context.Background(), stream.Client{},
+			stream.Query{Run: run, Modes: timeline.Debug, Buffer: stream.MaxBuffer})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,39 +34,41 @@ func TestCloseDoesNotWaitForReaders(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	bubble(t, "", func() *memory { return told(story[0]) }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
-		c := subscribe(t, h, stream.Query{Modes: timeline.Debug})
-		s, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run, Modes: timeline.Debug})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stuck := serve(s, false)
-		late, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run})
-		if err != nil {
-			t.Fatal(err)
-		}
-		polled := make(chan stream.Page, 1)
-		go func() {
-			p, _ := h.Poll(context.Background(), stream.Client{}, stream.PollQuery{Run: run, After: ptr(uint64(2))})
-			polled <- p
-		}()
-		synctest.Wait()
-		from := time.Now()
-		go late.Serve(bufio.NewWriter(io.Discard), nil) // begins when the hub is closed already, or ends with it
-		h.Close()
-		if took := time.Since(from); took > time.Second {
-			t.Errorf("closing took %v", took)
-		}
-		if !c.ended() || !stuck.ended() || c.heads() != debugHeads(m) {
-			t.Errorf("ended %v, %v: %s", c.ended(), stuck.ended(), c.heads())
-		}
-		if p := <-polled; len(p.Events) != 0 || p.IsComplete {
-			t.Errorf("poll %+v", p)
-		}
-		if _, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run}); !errors.Is(err, stream.ErrClosed) {
-			t.Errorf("subscribe to a closed hub: %v", err)
-		}
-	})
+	bubble(t, "", func() *memory { return told(story[0]) }, stream.Options{},
+		func(t *testing.T, m *memory, h *stream.Hub) {
+			c := subscribe(t, h, stream.Query{Modes: timeline.Debug})
+			s, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run, Modes: timeline.Debug})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stuck := serve(s, false)
+			late, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run})
+			if err != nil {
+				t.Fatal(err)
+			}
+			polled := make(chan stream.Page, 1)
+			go func() {
+				p, _ := h.Poll(context.Background(), stream.Client{}, stream.PollQuery{Run: run, After: ptr(uint64(2))})
+				polled <- p
+			}()
+			synctest.Wait()
+			from := time.Now()
+			go late.Serve(bufio.NewWriter(io.Discard), nil) // begins when the hub is closed already, or ends with it
+			h.Close()
+			if took := time.Since(from); took > time.Second {
+				t.Errorf("closing took %v", took)
+			}
+			if !c.ended() || !stuck.ended() || c.heads() != debugHeads(m) {
+				t.Errorf("ended %v, %v: %s", c.ended(), stuck.ended(), c.heads())
+			}
+			if p := <-polled; len(p.Events) != 0 || p.IsComplete {
+				t.Errorf("poll %+v", p)
+			}
+			if _, err := h.Subscribe(context.Background(), stream.Client{},
+				stream.Query{Run: run}); !errors.Is(err, stream.ErrClosed) {
+				t.Errorf("subscribe to a closed hub: %v", err)
+			}
+		})
 }
 
 func TestCloseWithAStreamThatIsNotServed(t *testing.T) {
@@ -99,14 +102,16 @@ func TestLimits(t *testing.T) {
 		return ""
 	}
 	for _, c := range []struct{ key, run, want string }{
-		{"a", "run_1", ""}, {"a", "run_1", ""}, {"b", "run_1", "route"}, {"a", "run_2", ""}, {"a", "run_3", "key"}, {"b", "run_3", ""}, {"c", "run_4", "global"},
+		{"a", "run_1", ""}, {"a", "run_1", ""}, {"b", "run_1", "route"}, {"a", "run_2", ""}, {"a", "run_3", "key"},
+		{"b", "run_3", ""}, {"c", "run_4", "global"},
 	} {
 		if got := try(c.key, store.RunID(c.run)); got != c.want {
 			t.Errorf("key %s, run %s: %q, want %q", c.key, c.run, got, c.want)
 		}
 	}
 	var limit *stream.LimitError
-	if _, err := h.Poll(context.Background(), stream.Client{Key: "c"}, stream.PollQuery{Run: "run_4"}); !errors.As(err, &limit) {
+	if _, err := h.Poll(context.Background(), stream.Client{Key: "c"},
+		stream.PollQuery{Run: "run_4"}); !errors.As(err, &limit) {
 		t.Errorf("a poll beyond the limit: %v", err) // long polls count
 	}
 	open[0].Close()

@@ -23,7 +23,8 @@ type memory struct {
 }
 
 func newMemory(runs ...store.RunID) *memory {
-	m := &memory{runs: map[store.RunID]store.Run{}, events: map[store.RunID][]store.Event{}, watchers: map[chan struct{}]store.RunID{}}
+	m := &memory{runs: map[store.RunID]store.Run{}, events: map[store.RunID][]store.Event{},
+		watchers: map[chan struct{}]store.RunID{}}
 	for _, id := range runs {
 		m.runs[id] = store.Run{ID: id, ConnectionID: "mailbox", Status: "active", StartedAt: time.Now()}
 	}

@@ -77,32 +77,35 @@ func TestPoll(t *testing.T) {
 			t.Errorf("openwop: %s", got)
 		}
 	})
-	bubble(t, "live", func() *memory { return told(story[0]) }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
-		from := time.Now()
-		if got := poll(t, h, stream.PollQuery{}); got != "0,1,2 complete=false -" || time.Since(from) != 0 {
-			t.Errorf("at once: %s after %v", got, time.Since(from))
-		}
-		if got := poll(t, h, stream.PollQuery{After: ptr(uint64(2)), Timeout: 7 * time.Second}); got != " complete=false -" || time.Since(from) != 7*time.Second {
-			t.Errorf("time-out: %s after %v", got, time.Since(from))
-		}
-		go func() {
-			time.Sleep(3 * time.Second)
-			m.commit(run, story[2]...) // filtered out: the poll waits on
-			time.Sleep(3 * time.Second)
-			m.commit(run, story[5]...)
-		}()
-		from = time.Now()
-		got := poll(t, h, stream.PollQuery{After: ptr(uint64(2)), OpenwopOnly: true})
-		if took := time.Since(from); got != "4,5 complete=true completed" || took != 6*time.Second {
-			t.Errorf("on a commit: %s after %v", got, took)
-		}
-		if h.Clients() != 0 {
-			t.Errorf("%d clients are left", h.Clients())
-		}
-	})
+	bubble(t, "live", func() *memory { return told(story[0]) }, stream.Options{},
+		func(t *testing.T, m *memory, h *stream.Hub) {
+			from := time.Now()
+			if got := poll(t, h, stream.PollQuery{}); got != "0,1,2 complete=false -" || time.Since(from) != 0 {
+				t.Errorf("at once: %s after %v", got, time.Since(from))
+			}
+			if got := poll(t, h, stream.PollQuery{After: ptr(uint64(2)),
+				Timeout: 7 * time.Second}); got != " complete=false -" || time.Since(from) != 7*time.Second {
+				t.Errorf("time-out: %s after %v", got, time.Since(from))
+			}
+			go func() {
+				time.Sleep(3 * time.Second)
+				m.commit(run, story[2]...) // filtered out: the poll waits on
+				time.Sleep(3 * time.Second)
+				m.commit(run, story[5]...)
+			}()
+			from = time.Now()
+			got := poll(t, h, stream.PollQuery{After: ptr(uint64(2)), OpenwopOnly: true})
+			if took := time.Since(from); got != "4,5 complete=true completed" || took != 6*time.Second {
+				t.Errorf("on a commit: %s after %v", got, took)
+			}
+			if h.Clients() != 0 {
+				t.Errorf("%d clients are left", h.Clients())
+			}
+		})
 	bubble(t, "revoked", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		revoked := errors.New("revoked")
-		_, err := h.Poll(context.Background(), stream.Client{Check: func(context.Context) error { return revoked }}, stream.PollQuery{Run: run, Timeout: time.Minute})
+		_, err := h.Poll(context.Background(), stream.Client{Check: func(context.Context) error { return revoked }},
+			stream.PollQuery{Run: run, Timeout: time.Minute})
 		if !errors.Is(err, revoked) {
 			t.Errorf("poll of a revoked key: %v", err)
 		}
@@ -166,7 +169,8 @@ func TestList(t *testing.T) {
 		{"between", stream.ListQuery{After: n(3), Before: n(6)}, "4,5 complete=false completed"},
 		{"types", stream.ListQuery{Types: runs, Limit: 2}, "7,13 complete=true completed"},
 		{"types after", stream.ListQuery{Types: runs, After: n(0)}, "4,7,13 complete=true completed"},
-		{"openwop", stream.ListQuery{Types: timeline.Filter{OpenwopOnly: true}, After: n(5)}, "6,8,9,10,11,12,13 complete=true completed"},
+		{"openwop", stream.ListQuery{Types: timeline.Filter{OpenwopOnly: true}, After: n(5)},
+			"6,8,9,10,11,12,13 complete=true completed"},
 	} {
 		c.q.Run = run
 		p, err := h.List(context.Background(), c.q)

@@ -46,7 +46,9 @@ func TestRealStore(t *testing.T) {
 	for _, commit := range story {
 		c := &store.Commit{Lease: lease}
 		for _, e := range commit {
-			c.Events = append(c.Events, store.Event{ID: "evt_0000000000000001", Type: e.typ, OccurredAt: time.Now(), RunID: run, ConnectionID: "mailbox", Data: json.RawMessage(`{}`)})
+			c.Events = append(c.Events,
+				store.Event{ID: "evt_0000000000000001", Type: e.typ, OccurredAt: time.Now(), RunID: run, ConnectionID: "mailbox",
+					Data: json.RawMessage(`{}`)})
 			c.End = c.End || terminal(e.typ)
 		}
 		if c.End {
@@ -75,14 +77,16 @@ func TestRealStore(t *testing.T) {
 	if s, err := h.Snapshot(ctx, run); err != nil || s.Status != timeline.Completed {
 		t.Errorf("snapshot %+v, %v", s, err)
 	}
-	if p, err := h.List(ctx, stream.ListQuery{Run: run, Limit: 2}); err != nil || sequences(p) != "12,13 complete=true completed" {
+	if p, err := h.List(ctx, stream.ListQuery{Run: run, Limit: 2}); err != nil ||
+		sequences(p) != "12,13 complete=true completed" {
 		t.Errorf("list %+v, %v", p, err)
 	}
 	if err := st.Prune(ctx, run); err != nil {
 		t.Fatal(err)
 	}
 	var gone *stream.ExpiredError
-	if _, err := h.Poll(ctx, stream.Client{}, stream.PollQuery{Run: run}); !errors.As(err, &gone) || gone.RetentionFloor != uint64(n) {
+	if _, err := h.Poll(ctx, stream.Client{}, stream.PollQuery{Run: run}); !errors.As(err, &gone) ||
+		gone.RetentionFloor != uint64(n) {
 		t.Errorf("poll of a deleted log: %v, %+v", err, gone)
 	}
 }

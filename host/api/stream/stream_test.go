@@ -17,7 +17,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func bubble(t *testing.T, name string, m func() *memory, o stream.Options, f func(t *testing.T, m *memory, h *stream.Hub)) {
+func bubble(t *testing.T, name string, m func() *memory, o stream.Options,
+	f func(t *testing.T, m *memory, h *stream.Hub)) {
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			log := m()
@@ -76,7 +77,8 @@ func TestFirstBytesAndFrames(t *testing.T) {
 		m.commit(run, story[1]...)
 		at := store.Time(time.Now())
 		want := "retry: 2000\n: sluice\n\nid: 0\nevent: run.started\ndata: {\"eventId\":\"evt_0000000000000000\",\"runId\":\"run_1\",\"nodeId\":\"collect\"," +
-			"\"type\":\"run.started\",\"payload\":{\"workflowId\":\"mailbox\"},\"timestamp\":\"" + at + "\",\"sequence\":0,\"schemaVersion\":1}\n\n" +
+			"\"type\":\"run.started\",\"payload\":{\"workflowId\":\"mailbox\"},\"timestamp\":\"" + at +
+			"\",\"sequence\":0,\"schemaVersion\":1}\n\n" +
 			"id: 3\nevent: ai.message.chunk\ndata: {\"nodeId\":\"collect\",\"runId\":\"run_1\",\"chunk\":\"hello\",\"isLast\":true}\n\n"
 		if got := c.text(); got != want {
 			t.Errorf("stream is\n%s\nwant\n%s", got, want)
@@ -87,7 +89,8 @@ func TestFirstBytesAndFrames(t *testing.T) {
 func TestVocabulary(t *testing.T) {
 	bubble(t, "", whole, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, stream.Query{Modes: timeline.Debug, OpenwopOnly: true})
-		if got := c.heads(); strings.Contains(got, "batch_ingested") || strings.Contains(got, "interaction") || !strings.Contains(got, "lease.acquired") {
+		if got := c.heads(); strings.Contains(got, "batch_ingested") || strings.Contains(got, "interaction") ||
+			!strings.Contains(got, "lease.acquired") {
 			t.Errorf("frames %s", got)
 		}
 	})
@@ -99,14 +102,16 @@ func TestResumption(t *testing.T) {
 		2:  "",
 		50: "",
 	} {
-		bubble(t, fmt.Sprint("live ", after), func() *memory { return told(story[0]) }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
-			c := subscribe(t, h, stream.Query{Modes: timeline.Debug, After: &after})
-			if got := c.heads(); got != want || c.ended() {
-				t.Errorf("after %d: %q, ended %v, want %q", after, got, c.ended(), want)
-			}
-		})
+		bubble(t, fmt.Sprint("live ", after), func() *memory { return told(story[0]) }, stream.Options{},
+			func(t *testing.T, m *memory, h *stream.Hub) {
+				c := subscribe(t, h, stream.Query{Modes: timeline.Debug, After: &after})
+				if got := c.heads(); got != want || c.ended() {
+					t.Errorf("after %d: %q, ended %v, want %q", after, got, c.ended(), want)
+				}
+			})
 	}
-	for after, want := range map[uint64]string{11: "12 node.completed, 13 run.completed", 12: "13 run.completed", 13: "", 99: "", stream.MaxSequence: ""} {
+	for after, want := range map[uint64]string{11: "12 node.completed, 13 run.completed", 12: "13 run.completed", 13: "",
+		99: "", stream.MaxSequence: ""} {
 		bubble(t, fmt.Sprint("over ", after), whole, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 			c := subscribe(t, h, stream.Query{Modes: timeline.Debug, After: &after})
 			if got := c.heads(); got != want || !c.ended() {
@@ -118,15 +123,17 @@ func TestResumption(t *testing.T) {
 			}
 		})
 	}
-	bubble(t, "beyond the end", func() *memory { return told(story[0]) }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
-		c := subscribe(t, h, stream.Query{Modes: timeline.Debug, After: ptr(uint64(3))})
-		m.commit(run, story[1]...)
-		m.commit(run, story[2]...)
-		if got := c.heads(); got != "4 run.batch_ingested" {
-			t.Errorf("after 3: %q", got)
-		}
-	})
-	for text, want := range map[string]string{"7": "7", "": "", "-1": "", "+1": "", "x": "", "1.5": "", "9007199254740991": "9007199254740991", "9007199254740992": "", "99999999999999999999": ""} {
+	bubble(t, "beyond the end", func() *memory { return told(story[0]) }, stream.Options{},
+		func(t *testing.T, m *memory, h *stream.Hub) {
+			c := subscribe(t, h, stream.Query{Modes: timeline.Debug, After: ptr(uint64(3))})
+			m.commit(run, story[1]...)
+			m.commit(run, story[2]...)
+			if got := c.heads(); got != "4 run.batch_ingested" {
+				t.Errorf("after 3: %q", got)
+			}
+		})
+	for text, want := range map[string]string{"7": "7", "": "", "-1": "", "+1": "", "x": "", "1.5": "",
+		"9007199254740991": "9007199254740991", "9007199254740992": "", "99999999999999999999": ""} {
 		got := ""
 		if n := stream.ParseLastEventID(text); n != nil {
 			got = fmt.Sprint(*n)
@@ -142,10 +149,12 @@ func TestDeletedLog(t *testing.T) {
 		m.prune(run)
 		ctx := context.Background()
 		var gone *stream.ExpiredError
-		if _, err := h.Subscribe(ctx, stream.Client{}, stream.Query{Run: run}); !errors.As(err, &gone) || gone.LastEventID != nil || gone.RetentionFloor != 14 {
+		if _, err := h.Subscribe(ctx, stream.Client{}, stream.Query{Run: run}); !errors.As(err, &gone) ||
+			gone.LastEventID != nil || gone.RetentionFloor != 14 {
 			t.Errorf("subscribe: %v, floor %+v", err, gone)
 		}
-		if _, err := h.Poll(ctx, stream.Client{}, stream.PollQuery{Run: run, After: ptr(uint64(20))}); !errors.As(err, &gone) || *gone.LastEventID != 20 {
+		if _, err := h.Poll(ctx, stream.Client{}, stream.PollQuery{Run: run, After: ptr(uint64(20))}); !errors.As(err,
+			&gone) || *gone.LastEventID != 20 {
 			t.Errorf("poll: %v", err)
 		}
 		if _, err := h.List(ctx, stream.ListQuery{Run: run}); !errors.As(err, &gone) {
@@ -211,34 +220,35 @@ func TestNothingIsDropped(t *testing.T) { // A reader far behind the shared line
 }
 
 func TestOpen(t *testing.T) { // any other response: the same manners
-	bubble(t, "", func() *memory { return newMemory(run, "run_2") }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
-		var n atomic.Int64
-		s, err := h.Open(stream.Client{}, "", func(_ context.Context, out *stream.Out) (time.Duration, error) {
-			calls := n.Add(1)
-			if calls == 4 {
-				return 0, io.EOF
+	bubble(t, "", func() *memory { return newMemory(run, "run_2") }, stream.Options{},
+		func(t *testing.T, m *memory, h *stream.Hub) {
+			var n atomic.Int64
+			s, err := h.Open(stream.Client{}, "", func(_ context.Context, out *stream.Out) (time.Duration, error) {
+				calls := n.Add(1)
+				if calls == 4 {
+					return 0, io.EOF
+				}
+				return 10 * time.Second, out.Event("", "frag\nment", []byte("<p>\r\n"+fmt.Sprint(calls)+"\r</p>"))
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
-			return 10 * time.Second, out.Event("", "frag\nment", []byte("<p>\r\n"+fmt.Sprint(calls)+"\r</p>"))
+			c := serve(s, true)
+			want := "retry: 2000\n: sluice\n\nevent: fragment\ndata: <p>\ndata: 1\ndata: </p>\n\n"
+			if got := c.text(); !strings.HasPrefix(got, want) {
+				t.Fatalf("stream is %q", got)
+			}
+			calls := n.Load()
+			m.commit("run_2", story[0]...)
+			synctest.Wait()
+			if now := n.Load(); now != calls+1 {
+				t.Errorf("%d calls after a commit, %d before", now, calls)
+			}
+			time.Sleep(30 * time.Second)
+			if !c.ended() {
+				t.Error("the stream outlives its source")
+			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := serve(s, true)
-		want := "retry: 2000\n: sluice\n\nevent: fragment\ndata: <p>\ndata: 1\ndata: </p>\n\n"
-		if got := c.text(); !strings.HasPrefix(got, want) {
-			t.Fatalf("stream is %q", got)
-		}
-		calls := n.Load()
-		m.commit("run_2", story[0]...)
-		synctest.Wait()
-		if now := n.Load(); now != calls+1 {
-			t.Errorf("%d calls after a commit, %d before", now, calls)
-		}
-		time.Sleep(30 * time.Second)
-		if !c.ended() {
-			t.Error("the stream outlives its source")
-		}
-	})
 	bubble(t, "panic", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		s, err := h.Open(stream.Client{}, run, func(context.Context, *stream.Out) (time.Duration, error) { panic("source") })
 		if err != nil {

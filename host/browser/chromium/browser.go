@@ -157,7 +157,8 @@ func start(ctx context.Context, o Options, sandboxed bool) (*Browser, error) {
 	case errors.Is(err, ErrUnsafe):
 		return nil, err
 	case noUsableSandbox(said.String()):
-		return nil, fmt.Errorf("%w: %w: %s", ErrUnsafe, errNoSandbox, "allow user namespaces for unprivileged users, or set browser.allow_no_sandbox")
+		return nil, fmt.Errorf("%w: %w: %s", ErrUnsafe, errNoSandbox,
+			"allow user namespaces for unprivileged users, or set browser.allow_no_sandbox")
 	}
 	return nil, fmt.Errorf("%w: %w; it said: %s", ErrStart, err, said.lastLine())
 }
@@ -191,7 +192,8 @@ func launch(o Options, sandboxed bool) (*Browser, error) {
 	}
 	b.screen = newScreen(b)
 	alloc, _ := chromedp.NewAllocatorContext(context.Background(), attached{w})
-	b.root, b.stop = chromedp.NewContext(alloc, chromedp.WithErrorf(w.complain), chromedp.WithLogf(func(string, ...any) {}))
+	b.root, b.stop = chromedp.NewContext(alloc, chromedp.WithErrorf(w.complain),
+		chromedp.WithLogf(func(string, ...any) {}))
 	if err = chromedp.ListenBrowser(b.root, b.onEvent); err != nil { // connects; sends nothing
 		g.kill()
 		_ = w.Close()
@@ -219,7 +221,8 @@ func (b *Browser) come(ctx context.Context) error {
 	if err = b.forbid(ctx); err != nil {
 		return err
 	}
-	if _, err = cdp.Call(ctx, b.cdp, target.SetDiscoverTargets, target.SetDiscoverTargetsParams{Discover: true}); err != nil {
+	if _, err = cdp.Call(ctx, b.cdp, target.SetDiscoverTargets,
+		target.SetDiscoverTargetsParams{Discover: true}); err != nil {
 		return b.why(ctx, err)
 	}
 	select {

@@ -125,7 +125,8 @@ func (t *Tab) isLost() bool {
 
 var errorsOfPages = []error{
 	page.ErrGone, page.ErrHung, page.ErrLost, page.ErrDialog, page.ErrNoDialog, page.ErrScheme, page.ErrHost,
-	page.ErrCertificate, page.ErrNavigation, page.ErrUndrawn, page.ErrKey, page.ErrSelector, page.ErrTooLarge, page.ErrKind,
+	page.ErrCertificate, page.ErrNavigation, page.ErrUndrawn, page.ErrKey, page.ErrSelector,
+	page.ErrTooLarge, page.ErrKind,
 }
 
 func known(err error) bool {
@@ -143,7 +144,9 @@ func worldGone(err error) bool {
 	if !ok {
 		return false
 	}
-	for _, s := range []string{"Cannot find context", "context was destroyed", "navigated or closed", "Cannot find default execution context", "uniqueContextId not found", "Could not find node", "No node with given id", "Not attached to an active page", "Frame with the given"} {
+	for _, s := range []string{"Cannot find context", "context was destroyed", "navigated or closed",
+		"Cannot find default execution context", "uniqueContextId not found", "Could not find node", "No node with given id",
+		"Not attached to an active page", "Frame with the given"} {
 		if strings.Contains(e.Message, s) {
 			return true
 		}

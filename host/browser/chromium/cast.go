@@ -119,14 +119,15 @@ func (dp *display) startCast(ctx context.Context, c page.Cast, v page.Viewport) 
 	}
 	return dp.tab.race(ctx, false, func(ctx context.Context) error {
 		return command(ctx, dp.tab.session, cdpage.StartScreencast, cdpage.StartScreencastParams{
-			Format: cdpage.StartScreencastFormatJpeg, Quality: new(int64(min(max(c.Quality, 1), 100))), MaxWidth: int64(w), MaxHeight: int64(h),
-			EveryNthFrame: int64(max(c.EveryN, 1)), MaxFramesInFlight: 2,
+			Format: cdpage.StartScreencastFormatJpeg, Quality: new(int64(min(max(c.Quality, 1), 100))), MaxWidth: int64(w),
+			MaxHeight: int64(h), EveryNthFrame: int64(max(c.EveryN, 1)), MaxFramesInFlight: 2,
 		})
 	})
 }
 
 // passOn acknowledges a frame and those that arrived meanwhile, and sends the newest.
-func (s *Screen) passOn(ctx context.Context, t *Tab, ev *cdpage.EventScreencastFrame, more <-chan *cdpage.EventScreencastFrame, v page.Viewport, sent func(page.Frame)) error {
+func (s *Screen) passOn(ctx context.Context, t *Tab, ev *cdpage.EventScreencastFrame,
+	more <-chan *cdpage.EventScreencastFrame, v page.Viewport, sent func(page.Frame)) error {
 	for {
 		ack := cdpage.ScreencastFrameAckParams{SessionID: ev.SessionID}
 		if err := s.browser.wire.tell(ctx, t.session.SessionID, cdpage.ScreencastFrameAck.Method, ack); err != nil {
@@ -161,7 +162,8 @@ func (s *Screen) Still(ctx context.Context, quality int) (page.Frame, error) {
 	take := func(ctx context.Context) error {
 		at := time.Now()
 		got, err := cdp.Call(ctx, t.session, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{
-			Format: cdpage.CaptureScreenshotFormatJpeg, Quality: new(int64(min(max(quality, 1), 100))), OptimizeForSpeed: new(true),
+			Format: cdpage.CaptureScreenshotFormatJpeg, Quality: new(int64(min(max(quality, 1), 100))),
+			OptimizeForSpeed: new(true),
 		})
 		if err != nil {
 			return err

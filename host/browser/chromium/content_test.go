@@ -102,7 +102,8 @@ func TestSetScrollAndFiles(t *testing.T) {
 
 // What is covered is not in the picture.
 func TestScreenshotCovers(t *testing.T) {
-	tab, ctx := open(t, written(`<body style="margin:0"><div id=a style="width:100px;height:50px;background:rgb(255,0,0)"></div><div style="width:9px;height:2000px;background:rgb(0,0,255)"></div>`))
+	tab, ctx := open(t, written(
+		`<body style="margin:0"><div id=a style="width:100px;height:50px;background:rgb(255,0,0)"></div><div style="width:9px;height:2000px;background:rgb(0,0,255)"></div>`))
 	red := func(p page.Picture) (n int) {
 		img, _, err := image.Decode(bytes.NewReader(p.Data))
 		if err != nil {
@@ -121,7 +122,8 @@ func TestScreenshotCovers(t *testing.T) {
 		return n
 	}
 	n := look(t, ctx, tab, "#a")[0]
-	for _, s := range []page.Shot{{Format: "png"}, {Format: "jpeg", Quality: 80}, {Format: "png", Full: true}, {Format: "png", Clip: &page.Box{X: 50, W: 100, H: 100}}} {
+	for _, s := range []page.Shot{{Format: "png"}, {Format: "jpeg", Quality: 80}, {Format: "png", Full: true},
+		{Format: "png", Clip: &page.Box{X: 50, W: 100, H: 100}}} {
 		open, err := tab.Screenshot(ctx, s)
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +144,8 @@ func TestScreenshotCovers(t *testing.T) {
 
 // The revision rises with what a page says, and with nothing else.
 func TestRevision(t *testing.T) {
-	tab, ctx := open(t, written(`<p id=a>text</p><p id=clock>12:00:01</p><p id=age>3 minutes ago</p><input id=i><ul id=l><li>1</ul><div id=d style="display:none">more</div>`))
+	tab, ctx := open(t, written(
+		`<p id=a>text</p><p id=clock>12:00:01</p><p id=age>3 minutes ago</p><input id=i><ul id=l><li>1</ul><div id=d style="display:none">more</div>`))
 	if err := shared.browser.Activate(ctx, tab.ID()); err != nil {
 		t.Fatal(err)
 	}
@@ -161,15 +164,18 @@ func TestRevision(t *testing.T) {
 		rises  bool
 		print  bool // the fingerprint changes
 	}{
-		{`1`, false, false}, {`clock.textContent="12:00:02"`, false, false}, {`age.textContent="4 minutes ago"`, false, false}, {`i.focus()`, false, false},
-		{`a.style.transform="translateX(9px)"`, false, false}, {`a.textContent="other"`, true, true}, {`i.value="x"`, true, false},
-		{`l.append(document.createElement("li"))`, true, true}, {`d.style.display=""`, true, true}, {`i.disabled=true`, true, false},
+		{`1`, false, false}, {`clock.textContent="12:00:02"`, false, false},
+		{`age.textContent="4 minutes ago"`, false, false}, {`i.focus()`, false, false},
+		{`a.style.transform="translateX(9px)"`, false, false}, {`a.textContent="other"`, true, true},
+		{`i.value="x"`, true, false}, {`l.append(document.createElement("li"))`, true, true},
+		{`d.style.display=""`, true, true}, {`i.disabled=true`, true, false},
 	} {
 		if _, err := shared.browser.Eval(ctx, c.script); err != nil {
 			t.Fatal(err)
 		}
 		o := read()
-		if rose := o.Revision > last.Revision; rose != c.rises || o.Revision < last.Revision || (o.Fingerprint != last.Fingerprint) != c.print {
+		if rose := o.Revision > last.Revision; rose != c.rises || o.Revision < last.Revision ||
+			(o.Fingerprint != last.Fingerprint) != c.print {
 			t.Errorf("%s: %d after %d, %s after %s", c.script, o.Revision, last.Revision, o.Fingerprint, last.Fingerprint)
 		}
 		last = o
@@ -199,7 +205,8 @@ func TestHuge(t *testing.T) {
 		}
 	}
 	// A look has a time of its own: a slow machine shows fewer, and says so.
-	if o, err := tab.Read(ctx, page.Query{All: true, Limit: 256}); err != nil || len(o.Nodes) == 0 || len(o.Nodes) > 256 || !o.Truncated {
+	if o, err := tab.Read(ctx, page.Query{All: true, Limit: 256}); err != nil || len(o.Nodes) == 0 ||
+		len(o.Nodes) > 256 || !o.Truncated {
 		t.Error(err, len(o.Nodes))
 	}
 }
@@ -207,8 +214,10 @@ func TestHuge(t *testing.T) {
 func TestSelectors(t *testing.T) {
 	tab, ctx := open(t, "form.html")
 	for want, s := range map[string]page.Selector{
-		"email": {Label: "e-mail ADDRESS"}, "notes": {Name: "note"}, "theme": {Role: "combobox"}, "inside": {Text: "Listening  WORDS"}, "deep": {Query: "deep"},
-		"volume": {Query: "slider"}, "unseen": {Text: "Unseen", Name: "unseen", ID: "unseen"}, "pw": {CSS: "input[type=password]"}, "file": {Name: "papers"}, "terms": {Label: "i agree"},
+		"email": {Label: "e-mail ADDRESS"}, "notes": {Name: "note"}, "theme": {Role: "combobox"},
+		"inside": {Text: "Listening  WORDS"}, "deep": {Query: "deep"}, "volume": {Query: "slider"},
+		"unseen": {Text: "Unseen", Name: "unseen", ID: "unseen"}, "pw": {CSS: "input[type=password]"},
+		"file": {Name: "papers"}, "terms": {Label: "i agree"},
 	} {
 		o, err := tab.Read(ctx, page.Query{Selectors: []page.Selector{s}})
 		if err != nil {
@@ -232,7 +241,8 @@ func TestSelectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(o.Nodes) < 20 || o.Title != "A form" || o.Viewport.Width != 1000 || o.URL != "http://one.test/form.html" || strings.Contains(fmt.Sprint(o.Nodes), "Unseen") {
+	if len(o.Nodes) < 20 || o.Title != "A form" || o.Viewport.Width != 1000 || o.URL != "http://one.test/form.html" ||
+		strings.Contains(fmt.Sprint(o.Nodes), "Unseen") {
 		t.Errorf("%d nodes, %q, %+v, %s", len(o.Nodes), o.Title, o.Viewport, o.URL)
 	}
 }
@@ -251,7 +261,8 @@ func TestPagesDoNotSee(t *testing.T) {
 	if _, err := tab.Ready(ctx, n.Ref, page.Point{X: 0.5, Y: 0.5}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := shared.browser.Eval(ctx, `[typeof sluice, seen, Object.getOwnPropertyNames(window).length - before].join(" ")`)
+	got, err := shared.browser.Eval(ctx,
+		`[typeof sluice, seen, Object.getOwnPropertyNames(window).length - before].join(" ")`)
 	if err != nil || got != `"undefined 0 2"` { // the two are before and seen
 		t.Error(got, err)
 	}

@@ -37,7 +37,8 @@ func TestMerged(t *testing.T) {
 		m.Close()
 		m.Add("c.example", 443, "host_denied")
 		time.Sleep(time.Minute)
-		want := []chromium.Denial{{"a.example", 443, "host_denied", 1}, {"b.example", 80, "host_denied", 1}, {"b.example", 443, "host_denied", 1000}, {"b.example", 443, "host_denied", 1}}
+		want := []chromium.Denial{{"a.example", 443, "host_denied", 1}, {"b.example", 80, "host_denied", 1},
+			{"b.example", 443, "host_denied", 1000}, {"b.example", 443, "host_denied", 1}}
 		if diff := cmp.Diff(want, h.all()); diff != "" {
 			t.Error(diff)
 		}
@@ -77,7 +78,8 @@ func TestHammer(t *testing.T) {
 	requests := []string{
 		"GET http://127.0.0.1:" + port + "/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 		"GET http://evil.example/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-		"CONNECT 127.0.0.1:" + port + " HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nUpgrade: websocket\r\n\r\n",
+		"CONNECT 127.0.0.1:" + port + " HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: 127.0.0.1:" + port +
+			"\r\nUpgrade: websocket\r\n\r\n",
 		"CONNECT evil.example:443 HTTP/1.1\r\n\r\n",
 	}
 	var asking, binding sync.WaitGroup

@@ -58,7 +58,8 @@ func (ds *dialogs) answer(ctx context.Context, d *page.Dialog, accept bool, text
 	defer again.Stop()
 	for none := 0; none < inVain; {
 		once, end := context.WithTimeout(ctx, time.Second)
-		_, err := cdp.Call(once, ds.tab.session, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
+		_, err := cdp.Call(once, ds.tab.session, cdpage.HandleJavaScriptDialog,
+			cdpage.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
 		end()
 		if noDialog(err) {
 			none++
@@ -107,7 +108,8 @@ func (ds *dialogs) Answer(ctx context.Context, accept bool, text string) error {
 		return page.ErrNoDialog
 	}
 	return ds.tab.race(ctx, false, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, ds.tab.session, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
+		_, err := cdp.Call(ctx, ds.tab.session, cdpage.HandleJavaScriptDialog,
+			cdpage.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
 		if noDialog(err) {
 			return page.ErrNoDialog
 		}
@@ -116,5 +118,6 @@ func (ds *dialogs) Answer(ctx context.Context, accept bool, text string) error {
 }
 
 func noDialog(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "No dialog is showing") || strings.Contains(err.Error(), "Not attached to an active page"))
+	return err != nil && (strings.Contains(err.Error(), "No dialog is showing") ||
+		strings.Contains(err.Error(), "Not attached to an active page"))
 }

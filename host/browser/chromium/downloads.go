@@ -53,7 +53,8 @@ func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 		b.cancelSoon(ev.GUID)
 		return
 	}
-	d := page.Download{ID: cutText(ev.GUID, 64), Name: fileName(ev.SuggestedFilename), Host: hostOf(ev.URL), Denied: t.options.Downloads == ""}
+	d := page.Download{ID: cutText(ev.GUID, 64), Name: fileName(ev.SuggestedFilename), Host: hostOf(ev.URL),
+		Denied: t.options.Downloads == ""}
 	if !d.Denied && !b.mayDownload(t, ev.GUID) {
 		d.Failed = failedMany
 		b.mu.Lock()
@@ -104,7 +105,8 @@ func (b *Browser) endOversized() {
 		}
 		file, err := os.Lstat(filepath.Join(d.tab.options.Downloads, guid+".crdownload"))
 		if err == nil && file.Size() > downloadBytes {
-			b.downloadWent(&browser.EventDownloadProgress{GUID: guid, ReceivedBytes: float64(file.Size()), State: browser.DownloadProgressStateInProgress})
+			b.downloadWent(&browser.EventDownloadProgress{GUID: guid, ReceivedBytes: float64(file.Size()),
+				State: browser.DownloadProgressStateInProgress})
 		}
 	}
 }

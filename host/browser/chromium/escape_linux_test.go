@@ -107,7 +107,8 @@ func (s *escapeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Reporting-Endpoints", `away="https://`+away+`/reporting", default="https://`+away+`/reporting"`)
 		h.Set("Report-To", `{"group":"nel","max_age":10000,"endpoints":[{"url":"https://`+away+`/nel"}]}`)
 		h.Set("NEL", `{"report_to":"nel","max_age":10000,"success_fraction":1.0,"failure_fraction":1.0}`)
-		h.Set("Link", "<http://"+away+"/linkpreload>; rel=preload; as=image, <http://linked.example>; rel=preconnect, <http://hinted.example>; rel=dns-prefetch")
+		h.Set("Link", "<http://"+away+
+			"/linkpreload>; rel=preload; as=image, <http://linked.example>; rel=preconnect, <http://hinted.example>; rel=dns-prefetch")
 		h.Set("Alt-Svc", fmt.Sprintf(`h3=":%d"; ma=1000, h3="127.0.0.1:%d"; ma=1000`, s.secure, s.port))
 		http.ServeFile(w, r, "testdata/escape/index.html")
 	case "/config.js":
@@ -119,7 +120,8 @@ func (s *escapeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		config, _ := json.Marshal(map[string]any{
 			"port": s.port, "other": s.other, "lan": lan, "next": next,
 			"names": []string{"evil.example", "rebound.example", "a.localhost"},
-			"spellings": []string{"127.0.0.1", "127.1", "2130706433", "0177.0.0.1", "0x7f.1", "0.0.0.0", "0", "[::1]", "[::ffff:127.0.0.1]", "[::]",
+			"spellings": []string{"127.0.0.1", "127.1", "2130706433", "0177.0.0.1", "0x7f.1", "0.0.0.0", "0", "[::1]",
+				"[::ffff:127.0.0.1]", "[::]",
 				"localhost", "localhost."},
 		})
 		fmt.Fprintf(w, "'use strict';const config=%s;", config)
@@ -191,9 +193,10 @@ func start(t *testing.T, s *escapeSite, flags []chromium.Flag, wrap func(*exec.C
 	for _, f := range flags {
 		args = append(args, f.String())
 	}
-	args = append(args, "--user-data-dir="+filepath.Join(dir, "profile"), "--disable-popup-blocking", "--disable-breakpad", "--mute-audio",
-		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
-		"--autoplay-policy=no-user-gesture-required", "--short-reporting-delay",
+	args = append(args, "--user-data-dir="+filepath.Join(dir, "profile"), "--disable-popup-blocking",
+		"--disable-breakpad", "--mute-audio",
+		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
+		"--disable-renderer-backgrounding", "--autoplay-policy=no-user-gesture-required", "--short-reporting-delay",
 		"--ignore-certificate-errors-spki-list="+s.pin, fmt.Sprintf("https://site.example:%d/", s.secure))
 	cmd := exec.Command(executable(t), args...) // #nosec G204 -- of this test
 	cmd.Env = append(chromium.Environment(), "HOME="+dir, "PATH=/usr/bin:/bin", "LANG=C.UTF-8")
@@ -276,10 +279,13 @@ func TestEscape(t *testing.T) {
 	s := openSite(t)
 	w := listen(t, siteAddress)
 	t.Run("open", func(t *testing.T) { openEscape(t, s, w) })
-	n := &names{answers: map[string][]string{"site.example": {siteAddress}, "rebound.example": {"203.0.113.7", "127.0.0.1"}}}
+	n := &names{answers: map[string][]string{"site.example": {siteAddress},
+		"rebound.example": {"203.0.113.7", "127.0.0.1"}}}
 	entries := []network.Entry{
-		entry(t, fmt.Sprintf("http://site.example:%d", s.port), true), entry(t, fmt.Sprintf("site.example:%d", s.secure), true),
-		entry(t, fmt.Sprintf("http://rebound.example:%d", s.port), false), entry(t, fmt.Sprintf("rebound.example:%d", s.port), false),
+		entry(t, fmt.Sprintf("http://site.example:%d", s.port), true),
+		entry(t, fmt.Sprintf("site.example:%d", s.secure), true),
+		entry(t, fmt.Sprintf("http://rebound.example:%d", s.port), false),
+		entry(t, fmt.Sprintf("rebound.example:%d", s.port), false),
 	}
 	for _, mode := range []string{chromium.ModeFlags, chromium.ModeNamespace} {
 		t.Run(mode, func(t *testing.T) {
@@ -321,7 +327,8 @@ func TestEscape(t *testing.T) {
 // be noticed. Not every browser comes to everything when the machine is busy, so
 // what one missed the next may bring.
 func openEscape(t *testing.T, s *escapeSite, w *packetTap) {
-	flags := without(unguarded(chromium.Flags("", 1280, 900)), "proxy-server", "proxy-bypass-list", "host-resolver-rules", "webrtc-ip-handling-policy", "disable-quic", "no-pings")
+	flags := without(unguarded(chromium.Flags("", 1280, 900)), "proxy-server", "proxy-bypass-list", "host-resolver-rules",
+		"webrtc-ip-handling-policy", "disable-quic", "no-pings")
 	flags = append(flags, chromium.Flag{Name: "host-resolver-rules", Value: "MAP site.example " + siteAddress})
 	missing := s.escapes(isShell(t))
 	for i := 0; i < 4 && len(missing) > 0; i++ {
@@ -348,9 +355,9 @@ func openEscape(t *testing.T, s *escapeSite, w *packetTap) {
 // them. The shell asks for no manifest and looks nothing up that is only hinted at.
 func (s *escapeSite) escapes(shell bool) map[string]bool {
 	names := []string{
-		"audio", "beacon", "cspreport", "cssimage", "download", "embed", "events", "fetch", "font", "form", "iframe", "image", "keepalive", "linkpreload", "module",
-		"modulepreload", "object", "ping", "popup", "prefetch", "preload", "redirect", "redirectframe", "script", "service", "shared", "speculation", "style", "video",
-		"websocket", "worker", "xhr",
+		"audio", "beacon", "cspreport", "cssimage", "download", "embed", "events", "fetch", "font", "form", "iframe", "image",
+		"keepalive", "linkpreload", "module", "modulepreload", "object", "ping", "popup", "prefetch", "preload", "redirect",
+		"redirectframe", "script", "service", "shared", "speculation", "style", "video", "websocket", "worker", "xhr",
 		"udp 192.0.2.9:3478", "udp 224.0.0.251:5353", "dns evil.example.", "dns stun.evil.example.", "dns rebound.example.",
 	}
 	for _, host := range []string{"127.0.0.1", "[::1]", lan.String(), "169.254.169.254"} {
@@ -417,9 +424,10 @@ func checkDenials(t *testing.T, g *gateFixture, s *escapeSite) {
 		got[fmt.Sprintf("%s:%d %s", d.Host, d.Port, d.Verdict)] += d.Count
 	}
 	at := ":" + strconv.Itoa(s.port) + " "
-	for _, name := range []string{"127.0.0.1" + at + "host_denied", "::1" + at + "host_denied", lan.String() + at + "host_denied", "169.254.169.254" + at + "host_denied",
-		"localhost" + at + "host_denied", "a.localhost" + at + "host_denied", "evil.example" + at + "host_denied", "rebound.example" + at + "address_denied",
-		"site.example:" + strconv.Itoa(s.other) + " port_denied"} {
+	for _, name := range []string{"127.0.0.1" + at + "host_denied", "::1" + at + "host_denied",
+		lan.String() + at + "host_denied", "169.254.169.254" + at + "host_denied",
+		"localhost" + at + "host_denied", "a.localhost" + at + "host_denied", "evil.example" + at + "host_denied",
+		"rebound.example" + at + "address_denied", "site.example:" + strconv.Itoa(s.other) + " port_denied"} {
 		if got[name] == 0 {
 			t.Errorf("%s was not tried by the gate", name)
 		}

@@ -33,7 +33,8 @@ func TestWaves(t *testing.T) {
 			if err := shared.browser.Activate(ctx, tab.ID()); err != nil {
 				t.Fatal(err)
 			}
-			eval(t, shared.browser, `(() => { `+c.change+`; setTimeout(() => setTimeout(() => document.title = "after")) })(), 1`)
+			eval(t, shared.browser, `(() => { `+c.change+
+				`; setTimeout(() => setTimeout(() => document.title = "after")) })(), 1`)
 			until(t, shared.browser, "the change is over", func() bool {
 				o, err := tab.Read(ctx, page.Query{})
 				return err == nil && o.Title == "after"
@@ -67,14 +68,16 @@ func TestWorking(t *testing.T) {
 		change string
 		want   bool
 	}{
-		"still":                   {``, false},
-		"busy":                    {`n.ariaBusy = "true"`, true},
-		"in something busy":       {`document.body.ariaBusy = "true"`, true},
-		"moved":                   {`n.animate([{transform: "none"}, {transform: "translateX(9px)"}], 6e4)`, true},
-		"moved for ever":          {`n.animate([{transform: "none"}, {transform: "translateX(9px)"}], {duration: 6e4, iterations: Infinity})`, false},
-		"coloured":                {`n.animate([{color: "red"}, {color: "blue"}], 6e4)`, false},
-		"faded by a transition":   {`n.style.transition = "opacity 60s"; getComputedStyle(n).opacity; n.style.opacity = .1`, true},
-		"coloured by one":         {`n.style.transition = "color 60s"; getComputedStyle(n).color; n.style.color = "red"`, false},
+		"still":             {``, false},
+		"busy":              {`n.ariaBusy = "true"`, true},
+		"in something busy": {`document.body.ariaBusy = "true"`, true},
+		"moved":             {`n.animate([{transform: "none"}, {transform: "translateX(9px)"}], 6e4)`, true},
+		"moved for ever":    {`n.animate([{transform: "none"}, {transform: "translateX(9px)"}], {duration: 6e4, iterations: Infinity})`, false},
+		"coloured":          {`n.animate([{color: "red"}, {color: "blue"}], 6e4)`, false},
+		"faded by a transition": {`n.style.transition = "opacity 60s"; getComputedStyle(n).opacity; n.style.opacity = .1`,
+			true},
+		"coloured by one": {`n.style.transition = "color 60s"; getComputedStyle(n).color; n.style.color = "red"`,
+			false},
 		"methods that were taken": {`Element.prototype.getAnimations = () => []; n.animate([{opacity: 0}, {opacity: 1}], 6e4)`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +90,8 @@ func TestWorking(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i := slices.IndexFunc(o.Nodes, func(n page.Node) bool { return len(n.Matches) > 0 }); i < 0 || o.Nodes[i].Working != c.want {
+			if i := slices.IndexFunc(o.Nodes, func(n page.Node) bool { return len(n.Matches) > 0 }); i < 0 ||
+				o.Nodes[i].Working != c.want {
 				t.Errorf("working: %+v", o.Nodes)
 			}
 		})

@@ -157,7 +157,8 @@ type Facts struct {
 func (b *Browser) Facts() Facts {
 	f := Facts{
 		Path: b.options.Binary.Path, Product: b.options.Binary.Product, Version: b.options.Binary.Version,
-		Shell: b.options.Binary.Shell, UID: "shared", Sandbox: b.sandbox.String(), Egress: ModeFlags, Undecodable: b.Undecodable(),
+		Shell: b.options.Binary.Shell, UID: "shared", Sandbox: b.sandbox.String(), Egress: ModeFlags,
+		Undecodable: b.Undecodable(),
 	}
 	if b.options.UID != os.Geteuid() && b.options.UID != 0 {
 		f.UID = "own"

@@ -106,7 +106,8 @@ func (lk *looks) take(ctx context.Context, main *world, it page.Item) ([]json.Ra
 
 func (w *world) extract(ctx context.Context, it page.Item, refs []int) (extracted, error) {
 	var got extracted
-	ask := extraction{Page: len(it.Refs) == 0, Take: it.Take, Refs: append([]int{}, refs...), Attribute: it.Attribute, Columns: append([]string{}, it.Columns...)}
+	ask := extraction{Page: len(it.Refs) == 0, Take: it.Take, Refs: append([]int{}, refs...), Attribute: it.Attribute,
+		Columns: append([]string{}, it.Columns...)}
 	err := w.call(ctx, &got, "extract", []extraction{ask})
 	return got, err
 }

@@ -174,7 +174,8 @@ func (ui *userInput) Files(ctx context.Context, node page.Ref, paths []string) (
 		}
 		defer release(ctx)
 		a.sent = true
-		_, err = cdp.Call(ctx, w.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: append([]string{}, paths...), ObjectID: obj})
+		_, err = cdp.Call(ctx, w.session, dom.SetFileInputFiles,
+			dom.SetFileInputFilesParams{Files: append([]string{}, paths...), ObjectID: obj})
 		if err != nil && strings.Contains(err.Error(), "not a file input") {
 			a.sent = false
 			return page.ErrKind

@@ -52,7 +52,9 @@ func Find(ctx context.Context, configured string, namespace bool) (Binary, error
 			return Binary{}, err
 		}
 		if err != nil {
-			return Binary{}, fmt.Errorf("%w: the configured %s: %w; name another with browser.path or SLUICE_BROWSER, or none and %s", ErrMissing, configured, err, install)
+			return Binary{}, fmt.Errorf(
+				"%w: the configured %s: %w; name another with browser.path or SLUICE_BROWSER, or none and %s", ErrMissing,
+				configured, err, install)
 		}
 		return bin, bin.safe(namespace)
 	}
@@ -139,7 +141,8 @@ const (
 	scriptDepth = 4
 )
 
-var errWrapper = errors.New("is a script whose browser cannot be made out: set browser.path to the executable that it starts")
+var errWrapper = errors.New(
+	"is a script whose browser cannot be made out: set browser.path to the executable that it starts")
 
 // follow returns the executable behind a path. Links are resolved, and wrapper scripts are read,
 // not run, since a wrapper would not pass on a kill and might add keys and extensions.

@@ -137,7 +137,8 @@ func TestFindRefuses(t *testing.T) {
 	if !errors.Is(err, chromium.ErrMissing) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"chromium (not on PATH)", "google-chrome (not on PATH)", "chromium-headless-shell (not on PATH)",
+	for _, want := range []string{"chromium (not on PATH)", "google-chrome (not on PATH)",
+		"chromium-headless-shell (not on PATH)",
 		"apt-get install chromium", "dnf install chromium", "apk add chromium", "browser.path"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: says nothing of %q", err, want)
@@ -151,7 +152,8 @@ func TestFindOrder(t *testing.T) {
 	dir := openDir(t)
 	t.Setenv("PATH", dir)
 	shell := called(t, dir, "chromium-headless-shell")
-	if _, err := chromium.Find(t.Context(), "", false); !errors.Is(err, chromium.ErrUnsafe) || !strings.Contains(err.Error(), "namespace") {
+	if _, err := chromium.Find(t.Context(), "", false); !errors.Is(err, chromium.ErrUnsafe) ||
+		!strings.Contains(err.Error(), "namespace") {
 		t.Errorf("the shell alone: %v", err)
 	}
 	if _, err := chromium.Find(t.Context(), shell, false); !errors.Is(err, chromium.ErrUnsafe) {
@@ -182,7 +184,8 @@ func TestFindDoesNotWait(t *testing.T) {
 	mute := called(t, openDir(t), "mute")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if bin, err := chromium.Find(ctx, mute, false); !errors.Is(err, chromium.ErrSlow) || errors.Is(err, chromium.ErrMissing) || !strings.Contains(err.Error(), "does not answer") {
+	if bin, err := chromium.Find(ctx, mute, false); !errors.Is(err, chromium.ErrSlow) ||
+		errors.Is(err, chromium.ErrMissing) || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("%+v, %v", bin, err)
 	}
 }

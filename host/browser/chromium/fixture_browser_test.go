@@ -39,7 +39,8 @@ func options(t testing.TB) chromium.Options {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	o := chromium.Options{Binary: installed(t), Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"), Proxy: "http://127.0.0.1:9"}
+	o := chromium.Options{Binary: installed(t), Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"),
+		Proxy: "http://127.0.0.1:9"}
 	if os.Geteuid() == 0 {
 		o.UID = int(uids.Add(1))
 		o.GID = o.UID
@@ -92,7 +93,8 @@ func running(o chromium.Options) map[int]string {
 		status, _ := os.ReadFile("/proc/" + e.Name() + "/status")
 		line, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
 		text := strings.ReplaceAll(string(line), "\x00", " ")
-		if strings.Contains(string(status), "\nState:\tZ") && !strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())) {
+		if strings.Contains(string(status), "\nState:\tZ") &&
+			!strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())) {
 			continue // the first process of this machine waits for it
 		}
 		mine := o.UID != 0 && strings.Contains(string(status), fmt.Sprintf("\nUid:\t%d\t", o.UID))

@@ -109,7 +109,8 @@ func portOf(text string) (uint16, bool) {
 func outgoing(ctx context.Context, r *http.Request, to destination) *http.Request {
 	u := *r.URL
 	u.Host = to.String()
-	out := (&http.Request{Method: r.Method, URL: &u, Host: u.Host, Header: endToEnd(r.Header), ContentLength: r.ContentLength}).WithContext(ctx)
+	out := (&http.Request{Method: r.Method, URL: &u, Host: u.Host, Header: endToEnd(r.Header),
+		ContentLength: r.ContentLength}).WithContext(ctx)
 	if to.port == 80 {
 		out.Host = strings.TrimSuffix(u.Host, ":80")
 	}
@@ -184,7 +185,8 @@ func (b *body) Read(p []byte) (int, error) {
 // between lists the headers of a single connection, and those by which a server could impersonate
 // the proxy or send the browser around it.
 var between = []string{
-	"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", "Alt-Svc", "Http2-Settings", mark,
+	"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", "Alt-Svc",
+	"Http2-Settings", mark,
 }
 
 // endToEnd returns a copy of the headers that may pass.

@@ -83,20 +83,23 @@ func TestSmuggling(t *testing.T) {
 	g := gate(t, chromium.GateOptions{Resolver: here("site.example")}, entry(t, "http://site.example:"+port, true))
 	at := "http://site.example:" + port
 	for name, text := range map[string]string{
-		"two lengths":        "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello",
-		"length list":        "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 5\r\n\r\nhello",
-		"signed length":      "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\nhello",
-		"other coding":       "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-		"two codings":        "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+		"two lengths":   "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello",
+		"length list":   "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 5\r\n\r\nhello",
+		"signed length": "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\nhello",
+		"other coding":  "POST " + at + "/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+		"two codings": "POST " + at +
+			"/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
 		"two hosts":          "GET " + at + "/ HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
 		"folded":             "GET " + at + "/ HTTP/1.1\r\nHost: x\r\n folded: 1\r\n\r\n",
 		"blank before colon": "GET " + at + "/ HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n\r\nhello",
 		"no host":            "GET " + at + "/ HTTP/1.1\r\n\r\n",
 		"NUL":                "GET " + at + "/ HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n",
 		"CONNECT with body":  "CONNECT site.example:" + port + " HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
-		"CONNECT in chunks":  "CONNECT site.example:" + port + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"after a denial":     "CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\nGET " + at + "/smuggled HTTP/1.1\r\nHost: x\r\n\r\n",
-		"prior knowledge":    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET " + at + "/smuggled HTTP/1.1\r\nHost: x\r\n\r\n",
+		"CONNECT in chunks": "CONNECT site.example:" + port +
+			" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"after a denial": "CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\nGET " + at +
+			"/smuggled HTTP/1.1\r\nHost: x\r\n\r\n",
+		"prior knowledge": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET " + at + "/smuggled HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := call(t, g)
@@ -138,8 +141,9 @@ func TestHostileAnswers(t *testing.T) {
 		"no status":            {"HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n", 502, ""},
 		"zero":                 {"HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n", 502, ""},
 		"no HTTP":              {"SSH-2.0-x\r\n", 502, ""},
-		"endless hints":        {strings.Repeat("HTTP/1.1 103 X\r\nLink: </a>; rel=preload; x="+strings.Repeat("a", 1000)+"\r\n\r\n", 500), 502, ""},
-		"huge headers":         {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 300<<10) + "\r\n\r\n", 502, ""},
+		"endless hints": {strings.Repeat("HTTP/1.1 103 X\r\nLink: </a>; rel=preload; x="+strings.Repeat("a", 1000)+
+			"\r\n\r\n", 500), 502, ""},
+		"huge headers": {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 300<<10) + "\r\n\r\n", 502, ""},
 		// The next hop is judged by itself.
 		"redirect": {"HTTP/1.1 302 X\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", 302, ""},
 		"unpacked": {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 200, "abc"},
@@ -152,7 +156,8 @@ func TestHostileAnswers(t *testing.T) {
 			})
 			g := gate(t, chromium.GateOptions{}, entry(t, "http://127.0.0.1:"+port, true))
 			r, body := ask(t, g, "http://127.0.0.1:"+port+"/")
-			if r.StatusCode != c.status || c.status == 200 && body != c.body || r.Header.Get("Sluice-Egress") != "" || r.Header.Get("Proxy-Authenticate") != "" {
+			if r.StatusCode != c.status || c.status == 200 && body != c.body || r.Header.Get("Sluice-Egress") != "" ||
+				r.Header.Get("Proxy-Authenticate") != "" {
 				t.Errorf("%s %v %q", r.Status, r.Header, body)
 			}
 		})
@@ -217,7 +222,8 @@ func TestSlowAndHuge(t *testing.T) {
 	limited := func(change func(*chromium.GateLimits)) *gateFixture {
 		l := chromium.DefaultGateLimits()
 		change(&l)
-		return gate(t, chromium.GateOptions{Limits: l}, entry(t, "http://127.0.0.1:"+port, true), entry(t, "http://127.0.0.1:"+silent, true))
+		return gate(t, chromium.GateOptions{Limits: l}, entry(t, "http://127.0.0.1:"+port, true),
+			entry(t, "http://127.0.0.1:"+silent, true))
 	}
 	hasty := limited(func(l *chromium.GateLimits) { l.Headers = 100 * time.Millisecond })
 	small := limited(func(l *chromium.GateLimits) { l.HeaderBytes = 8 << 10 })

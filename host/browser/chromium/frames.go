@@ -87,7 +87,8 @@ type world struct {
 }
 
 func (fr *frames) init() {
-	fr.all, fr.worlds, fr.sessions = make(map[cdp.FrameID]*frame), make(map[string]*world), make(map[target.ID]*frameSession)
+	fr.all, fr.worlds, fr.sessions = make(map[cdp.FrameID]*frame), make(map[string]*world),
+		make(map[target.ID]*frameSession)
 }
 
 // of returns the frame with an id, creating it if it is new. It returns nil beyond the limit.
@@ -201,7 +202,8 @@ func (fr *frames) enteredWorld(s *chromedp.Target, c *runtime.ExecutionContextDe
 	}
 	fr.leave(f)
 	fr.last++
-	f.world = &world{key: strconv.Itoa(fr.last), session: s, id: c.ID, unique: c.UniqueID, frame: f, marked: make(map[cdp.BackendNodeID]bool), shadows: make(map[int]runtime.RemoteObjectID)}
+	f.world = &world{key: strconv.Itoa(fr.last), session: s, id: c.ID, unique: c.UniqueID, frame: f,
+		marked: make(map[cdp.BackendNodeID]bool), shadows: make(map[int]runtime.RemoteObjectID)}
 	fr.worlds[f.world.key] = f.world
 	fr.tab.wake()
 }
@@ -393,7 +395,8 @@ func (fr *frames) ownerOf(ctx context.Context, f frame) (owner, error) {
 	}
 	group, release := w.group()
 	defer release(ctx)
-	obj, err := cdp.Call(ctx, w.session, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: at.BackendNodeID, ExecutionContextID: w.id, ObjectGroup: group})
+	obj, err := cdp.Call(ctx, w.session, dom.ResolveNode,
+		dom.ResolveNodeParams{BackendNodeID: at.BackendNodeID, ExecutionContextID: w.id, ObjectGroup: group})
 	if err != nil {
 		return owner{}, err
 	}

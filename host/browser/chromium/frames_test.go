@@ -49,7 +49,8 @@ func TestFrames(t *testing.T) {
 	n := inside(t, tab, 3, ".in")
 	origins := []string{"http://one.test", "http://sub.one.test", "http://two.test"}
 	for i, b := range n {
-		if b.Origin != origins[i] || b.Frame == "" || !b.Visible || i > 0 && (b.Order <= n[i-1].Order || b.Ordinal <= n[i-1].Ordinal) {
+		if b.Origin != origins[i] || b.Frame == "" || !b.Visible ||
+			i > 0 && (b.Order <= n[i-1].Order || b.Ordinal <= n[i-1].Ordinal) {
 			t.Errorf("frame %d: %+v", i, b)
 		}
 		r, err := tab.Ready(ctx, b.Ref, page.Point{X: 0.5, Y: 0.5})

@@ -284,7 +284,8 @@ func (g *Gate) bind(of GateBinding) *bound {
 		of.Bytes = network.DefaultLimits().RunBytes
 	}
 	b := &bound{policy: of.Policy, denials: &denials{told: of.Denied, left: mostLines}}
-	b.dialer = network.NewDialer(network.Options{Policy: of.Policy, Table: g.o.Table, Resolver: g.o.Resolver, Limits: g.o.Limits.reaching()})
+	b.dialer = network.NewDialer(network.Options{Policy: of.Policy, Table: g.o.Table, Resolver: g.o.Resolver,
+		Limits: g.o.Limits.reaching()})
 	b.most, b.passed = of.Bytes, of.Passed
 	if b.passed == nil {
 		b.passed = new(atomic.Int64)
@@ -352,7 +353,8 @@ type GateLimits struct {
 
 // DefaultGateLimits returns the defaults.
 func DefaultGateLimits() GateLimits {
-	return GateLimits{Tunnels: 256, Connections: 256, Idle: time.Minute, Dial: 10 * time.Second, Headers: 10 * time.Second, HeaderBytes: 256 << 10}
+	return GateLimits{Tunnels: 256, Connections: 256, Idle: time.Minute, Dial: 10 * time.Second, Headers: 10 * time.Second,
+		HeaderBytes: 256 << 10}
 }
 
 // reaching returns the limits of the dialer. Tunnels and plain connections are bounded here, so the

@@ -237,8 +237,10 @@ func ask(t *testing.T, g *gateFixture, address string) (*http.Response, string) 
 func deniedPage(t *testing.T, r *http.Response, body string) {
 	t.Helper()
 	h := r.Header
-	if r.StatusCode != 403 || body != "<!doctype html><title>Blocked</title><p>This address is not in the connection's network policy." ||
-		h.Get("Content-Type") != "text/html; charset=utf-8" || h.Get("Content-Security-Policy") != "default-src 'none'; sandbox" ||
+	if r.StatusCode != 403 ||
+		body != "<!doctype html><title>Blocked</title><p>This address is not in the connection's network policy." ||
+		h.Get("Content-Type") != "text/html; charset=utf-8" ||
+		h.Get("Content-Security-Policy") != "default-src 'none'; sandbox" ||
 		h.Get("Cache-Control") != "no-store" || h.Get("Sluice-Egress") != "denied" {
 		t.Errorf("%s %v %q", r.Status, h, body)
 	}

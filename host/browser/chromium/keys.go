@@ -43,7 +43,8 @@ func parseChord(text string) (chord, error) {
 
 // events returns press and release of a named key.
 func events(k page.Key, modifiers int64) []*input.DispatchKeyEventParams {
-	down := input.DispatchKeyEventParams{Type: kb.KeyRawDown, Key: k.Name, Code: k.Code, WindowsVirtualKeyCode: k.Windows, NativeVirtualKeyCode: k.Windows, Modifiers: modifiers}
+	down := input.DispatchKeyEventParams{Type: kb.KeyRawDown, Key: k.Name, Code: k.Code, WindowsVirtualKeyCode: k.Windows,
+		NativeVirtualKeyCode: k.Windows, Modifiers: modifiers}
 	up := down
 	up.Type = kb.KeyUp
 	if k.Text != "" && modifiers&^page.Shift == 0 {
@@ -56,14 +57,16 @@ func events(k page.Key, modifiers int64) []*input.DispatchKeyEventParams {
 func character(r rune, modifiers int64) []*input.DispatchKeyEventParams {
 	k, ok := kb.Keys[r]
 	if !ok || !k.Print {
-		down := input.DispatchKeyEventParams{Type: kb.KeyDown, Key: string(r), Text: string(r), UnmodifiedText: string(r), Modifiers: modifiers}
+		down := input.DispatchKeyEventParams{Type: kb.KeyDown, Key: string(r), Text: string(r), UnmodifiedText: string(r),
+			Modifiers: modifiers}
 		up := input.DispatchKeyEventParams{Type: kb.KeyUp, Key: string(r), Modifiers: modifiers}
 		return []*input.DispatchKeyEventParams{&down, &up}
 	}
 	if k.Shift {
 		modifiers |= 8
 	}
-	down := input.DispatchKeyEventParams{Type: kb.KeyDown, Key: k.Key, Code: k.Code, WindowsVirtualKeyCode: k.Windows, NativeVirtualKeyCode: k.Native, Modifiers: modifiers}
+	down := input.DispatchKeyEventParams{Type: kb.KeyDown, Key: k.Key, Code: k.Code, WindowsVirtualKeyCode: k.Windows,
+		NativeVirtualKeyCode: k.Native, Modifiers: modifiers}
 	up := down
 	up.Type = kb.KeyUp
 	if modifiers&^8 == 0 {
@@ -147,7 +150,8 @@ func typed(r rune) []*input.DispatchKeyEventParams {
 }
 
 // typing focuses a node, if one is given, and types into its document.
-func (ui *userInput) typing(ctx context.Context, node page.Ref, clear bool, what func(context.Context, *act, *chromedp.Target) error) (page.Delivery, error) {
+func (ui *userInput) typing(ctx context.Context, node page.Ref, clear bool,
+	what func(context.Context, *act, *chromedp.Target) error) (page.Delivery, error) {
 	var w *world
 	var n int
 	if node != "" {

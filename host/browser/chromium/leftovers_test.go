@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 
 func host(dir string) {
 	bin, err := chromium.Find(context.Background(), os.Getenv("SLUICE_CHROMIUM"), false)
-	o := chromium.Options{Binary: bin, Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"), Proxy: "http://127.0.0.1:9"}
+	o := chromium.Options{Binary: bin, Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"),
+		Proxy: "http://127.0.0.1:9"}
 	o.UID, _ = strconv.Atoi(os.Getenv(asHost + "_UID"))
 	o.GID = o.UID
 	if err == nil {

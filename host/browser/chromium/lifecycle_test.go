@@ -215,7 +215,8 @@ func TestCookiesSurviveClose(t *testing.T) {
 	}
 	b = started(t, o)
 	cookies, err := b.Cookies(t.Context(), []string{"site.test"})
-	if err != nil || len(cookies) != 1 || cookies[0].Name != "kept" || cookies[0].Value != "yes" || cookies[0].Domain != "site.test" {
+	if err != nil || len(cookies) != 1 || cookies[0].Name != "kept" || cookies[0].Value != "yes" ||
+		cookies[0].Domain != "site.test" {
 		t.Errorf("cookies: %v, %v", cookies, err)
 	}
 	if cookies, err = b.Cookies(t.Context(), []string{"other.test", "www.site.test"}); err != nil || len(cookies) != 0 {

@@ -86,7 +86,8 @@ func (lk *looks) listensIn(ctx context.Context, s *script) []*domdebugger.EventL
 
 // listensBelow returns the listeners of a document or a shadow tree.
 func listensBelow(ctx context.Context, s *chromedp.Target, root runtime.RemoteObjectID) []*domdebugger.EventListener {
-	all, err := cdp.Call(ctx, s, domdebugger.GetEventListeners, domdebugger.GetEventListenersParams{ObjectID: root, Depth: new(int64(-1))})
+	all, err := cdp.Call(ctx, s, domdebugger.GetEventListeners,
+		domdebugger.GetEventListenersParams{ObjectID: root, Depth: new(int64(-1))})
 	if err != nil {
 		return nil
 	}
@@ -144,7 +145,8 @@ func (lk *looks) shadow(ctx context.Context, w *world, s *script, n int) runtime
 	if err != nil || at.Node == nil {
 		return ""
 	}
-	theirs, err := cdp.Call(ctx, w.session, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: at.Node.BackendNodeID, ExecutionContextID: s.id})
+	theirs, err := cdp.Call(ctx, w.session, dom.ResolveNode,
+		dom.ResolveNodeParams{BackendNodeID: at.Node.BackendNodeID, ExecutionContextID: s.id})
 	if err != nil || theirs.Object == nil {
 		return ""
 	}
@@ -161,7 +163,8 @@ func (fr *frames) documentOf(ctx context.Context, s *script) runtime.RemoteObjec
 	if doc != "" {
 		return doc
 	}
-	got, err := cdp.Call(ctx, s.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "document", ContextID: s.id, Silent: new(true)})
+	got, err := cdp.Call(ctx, s.session, runtime.Evaluate,
+		runtime.EvaluateParams{Expression: "document", ContextID: s.id, Silent: new(true)})
 	if err != nil || got.Result == nil {
 		return ""
 	}
@@ -192,7 +195,8 @@ func (w *world) unmarked(all []*domdebugger.EventListener, took time.Duration) [
 
 func hearsInput(kind string) bool {
 	switch kind {
-	case "click", "dblclick", "auxclick", "contextmenu", "mousedown", "mouseup", "pointerdown", "pointerup", "touchstart", "touchend", "keydown", "keyup", "keypress":
+	case "click", "dblclick", "auxclick", "contextmenu", "mousedown", "mouseup", "pointerdown", "pointerup", "touchstart",
+		"touchend", "keydown", "keyup", "keypress":
 		return true
 	}
 	return false
@@ -205,7 +209,8 @@ func (lk *looks) mark(ctx context.Context, w *world, nodes []cdp.BackendNodeID) 
 	objects := make(chan runtime.RemoteObjectID, len(nodes))
 	for _, n := range nodes {
 		go func() {
-			obj, err := cdp.Call(ctx, w.session, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: n, ExecutionContextID: w.id, ObjectGroup: group})
+			obj, err := cdp.Call(ctx, w.session, dom.ResolveNode,
+				dom.ResolveNodeParams{BackendNodeID: n, ExecutionContextID: w.id, ObjectGroup: group})
 			if err != nil || obj.Object == nil {
 				objects <- ""
 				return

@@ -56,16 +56,19 @@ func (n *traffic) askedLogin(ev *fetch.EventAuthRequired) {
 	answer := &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseCancelAuth}
 	n.tab.mu.Lock()
 	l := n.login
-	switch ours := l != nil && ev.AuthChallenge.Source == fetch.AuthChallengeSourceServer && sameOrigin(ev.AuthChallenge.Origin, l.origin); {
+	switch ours := l != nil && ev.AuthChallenge.Source == fetch.AuthChallengeSourceServer &&
+		sameOrigin(ev.AuthChallenge.Origin, l.origin); {
 	case ev.AuthChallenge.Source == fetch.AuthChallengeSourceProxy:
 		answer.Response = fetch.AuthChallengeResponseResponseDefault
 	case ours && !l.given[ev.RequestID] && len(l.given) < maxGiven: // a second request means that the answer was rejected
 		l.given[ev.RequestID] = true
-		answer = &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseProvideCredentials, Username: l.username, Password: l.password}
+		answer = &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseProvideCredentials,
+			Username: l.username, Password: l.password}
 	}
 	n.tab.mu.Unlock()
 	n.tab.spawn(func(ctx context.Context) {
-		_, _ = cdp.Call(ctx, n.tab.session, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: ev.RequestID, AuthChallengeResponse: answer})
+		_, _ = cdp.Call(ctx, n.tab.session, fetch.ContinueWithAuth,
+			fetch.ContinueWithAuthParams{RequestID: ev.RequestID, AuthChallengeResponse: answer})
 	})
 }
 
@@ -80,7 +83,8 @@ func (n *traffic) heldUp(ev *fetch.EventRequestPaused) {
 // the scheme's default port. It reports false if it is none.
 func plainOrigin(origin string) (string, bool) {
 	u, err := url.Parse(strings.ToLower(origin))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsAny(u.Host, "*?\\") {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
+		strings.ContainsAny(u.Host, "*?\\") {
 		return "", false
 	}
 	host, port := u.Hostname(), u.Port()

@@ -50,7 +50,8 @@ func TestBehindTheGate(t *testing.T) {
 				return
 			}
 			devices, err := os.ReadFile("/proc/" + strconv.Itoa(b.PID()) + "/net/dev")
-			if lines := strings.Split(strings.TrimSpace(string(devices)), "\n"); err != nil || len(lines) != 3 || !strings.Contains(lines[2], "lo:") {
+			if lines := strings.Split(strings.TrimSpace(string(devices)), "\n"); err != nil || len(lines) != 3 ||
+				!strings.Contains(lines[2], "lo:") {
 				t.Errorf("interfaces: %q, %v", devices, err)
 			}
 		})

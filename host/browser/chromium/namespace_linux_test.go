@@ -135,7 +135,8 @@ func TestNamespace(t *testing.T) {
 	if err := g.Attach(second.pid); err != nil {
 		t.Fatal(err)
 	}
-	if got := second.tries("tcp", "127.0.0.1:3128", "GET http://evil.example/ HTTP/1.1|Host: x||"); got != "answered HTTP/1.1 403 Forbidden" {
+	if got := second.tries("tcp", "127.0.0.1:3128",
+		"GET http://evil.example/ HTTP/1.1|Host: x||"); got != "answered HTTP/1.1 403 Forbidden" {
 		t.Errorf("the second process: %s", got)
 	}
 	if got := p.tries("tcp", "127.0.0.1:3128", "GET http://evil.example/ HTTP/1.1|Host: x||"); got != "not connected" {

@@ -80,7 +80,8 @@ func (ls *loads) terminateScript(ctx context.Context) {
 }
 
 // arrive waits for what Page.navigate began.
-func (ls *loads) arrive(ctx context.Context, got cdpage.NavigateResult, until string, mark page.Mark) (page.Navigation, error) {
+func (ls *loads) arrive(ctx context.Context, got cdpage.NavigateResult, until string,
+	mark page.Mark) (page.Navigation, error) {
 	if got.ErrorText != "" {
 		ls.tab.mu.Lock()
 		defer ls.tab.mu.Unlock()
@@ -199,7 +200,8 @@ func (ls *loads) goTo(ctx context.Context, direction string) error {
 	if err := ls.tab.check(h.Entries[i].URL); err != nil {
 		return err
 	}
-	_, err = cdp.Call(ctx, ls.tab.session, cdpage.NavigateToHistoryEntry, cdpage.NavigateToHistoryEntryParams{EntryID: h.Entries[i].ID})
+	_, err = cdp.Call(ctx, ls.tab.session, cdpage.NavigateToHistoryEntry,
+		cdpage.NavigateToHistoryEntryParams{EntryID: h.Entries[i].ID})
 	return err
 }
 

@@ -18,10 +18,10 @@ func TestNavigateRefuses(t *testing.T) {
 		url  string
 		want error
 	}{
-		{"file:///etc/passwd", page.ErrScheme}, {"chrome://version", page.ErrScheme}, {"data:text/html,x", page.ErrScheme}, {"javascript:1", page.ErrScheme},
-		{"view-source:http://one.test/", page.ErrScheme}, {"http:", page.ErrScheme}, {"ftp://one.test/", page.ErrScheme}, {"one.test", page.ErrScheme},
-		{"http://forbidden.test/", page.ErrHost}, {"http://denied.test/", page.ErrHost},
-		{"http://one.test/to?url=http://forbidden.test/x", page.ErrHost},
+		{"file:///etc/passwd", page.ErrScheme}, {"chrome://version", page.ErrScheme}, {"data:text/html,x", page.ErrScheme},
+		{"javascript:1", page.ErrScheme}, {"view-source:http://one.test/", page.ErrScheme}, {"http:", page.ErrScheme},
+		{"ftp://one.test/", page.ErrScheme}, {"one.test", page.ErrScheme}, {"http://forbidden.test/", page.ErrHost},
+		{"http://denied.test/", page.ErrHost}, {"http://one.test/to?url=http://forbidden.test/x", page.ErrHost},
 		{"http://one.test/to?url=http://two.test/to?url=http://denied.test/", page.ErrHost},
 		{"https://one.test/", page.ErrNavigation}, // the server speaks no TLS
 	} {
@@ -34,7 +34,8 @@ func TestNavigateRefuses(t *testing.T) {
 			t.Errorf("%s was sent to the browser", c.url)
 		}
 	}
-	if n, err := tab.Navigate(ctx, "http://one.test/to?url=http://two.test/inner.html", "dom"); err != nil || n.Host != "two.test" || n.Status != 200 || n.Redirects != 1 || n.SameDocument {
+	if n, err := tab.Navigate(ctx, "http://one.test/to?url=http://two.test/inner.html", "dom"); err != nil ||
+		n.Host != "two.test" || n.Status != 200 || n.Redirects != 1 || n.SameDocument {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if f := tab.Facts(); f.URL != "http://two.test/inner.html" || f.Host != "two.test" {
@@ -44,7 +45,8 @@ func TestNavigateRefuses(t *testing.T) {
 
 // A page that goes where it may not is taken back, and it is told.
 func TestPagesThatLeave(t *testing.T) {
-	tab, ctx := open(t, written(`<a id=a href="http://forbidden.test/x">a</a><a id=b href="mailto:x@y.z">b</a><a id=c href="http://denied.test/">c</a>`))
+	tab, ctx := open(t, written(
+		`<a id=a href="http://forbidden.test/x">a</a><a id=b href="mailto:x@y.z">b</a><a id=c href="http://denied.test/">c</a>`))
 	for _, c := range []struct {
 		css  string
 		want error
@@ -83,7 +85,8 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark, document := tab.Mark(), tab.Facts().Document
-	if n, err := tab.History(ctx, "back", "load"); err != nil || !n.SameDocument || tab.Facts().Document != document || tab.Facts().URL != "http://one.test/form.html" {
+	if n, err := tab.History(ctx, "back", "load"); err != nil || !n.SameDocument || tab.Facts().Document != document ||
+		tab.Facts().URL != "http://one.test/form.html" {
 		t.Errorf("back: %+v, %v, %+v", n, err, tab.Facts())
 	}
 	if h := tab.Happened(mark); !h.Moved || len(h.Loaders) != 0 {
@@ -160,7 +163,8 @@ func TestDialogs(t *testing.T) {
 		if got := look(t, ctx, tab, "#a")[0].Text; got != c.text {
 			t.Errorf("%v: %q", c.policy, got)
 		}
-		if h := tab.Happened(mark); len(h.Dialogs) != 1 || h.Dialogs[0].Answer != c.answer || h.Dialogs[0].Type != "confirm" || h.Dialogs[0].Length != 7 || h.Dialogs[0].Host != "one.test" {
+		if h := tab.Happened(mark); len(h.Dialogs) != 1 || h.Dialogs[0].Answer != c.answer ||
+			h.Dialogs[0].Type != "confirm" || h.Dialogs[0].Length != 7 || h.Dialogs[0].Host != "one.test" {
 			t.Errorf("%+v", h)
 		}
 	}
@@ -186,7 +190,8 @@ func TestDialogs(t *testing.T) {
 }
 
 func TestPopupsAndDownloads(t *testing.T) {
-	tab, ctx := open(t, written(`<button id=a onclick="window.open('http://two.test/inner.html')">new</button><a id=b href=/file>file</a>`))
+	tab, ctx := open(t, written(
+		`<button id=a onclick="window.open('http://two.test/inner.html')">new</button><a id=b href=/file>file</a>`))
 	n := look(t, ctx, tab, "#a", "#b")
 	mark := tab.Mark()
 	if _, err := tab.Click(ctx, page.Click{At: n[0].Bounds.Center()}); err != nil {
@@ -220,7 +225,8 @@ func TestPopupsAndDownloads(t *testing.T) {
 // A page that changes its address without a document, and one that asks the
 // network.
 func TestWithinDocument(t *testing.T) {
-	tab, ctx := open(t, written(`<button id=a onclick="history.pushState(0,'','/next?x=1');fetch('/Some/Path/?q=1').then(r=>console.log('status',r.status,{a:1}))">go</button>`))
+	tab, ctx := open(t, written(
+		`<button id=a onclick="history.pushState(0,'','/next?x=1');fetch('/Some/Path/?q=1').then(r=>console.log('status',r.status,{a:1}))">go</button>`))
 	n := look(t, ctx, tab, "#a")[0]
 	mark, document := tab.Mark(), tab.Facts().Document
 	if _, err := tab.Click(ctx, page.Click{At: n.Bounds.Center()}); err != nil {
@@ -240,7 +246,8 @@ func TestWithinDocument(t *testing.T) {
 			if seen[0] != (page.RequestSeen{Endpoint: "/some/path", Method: "GET", Status: 404, Verdict: "failure"}) {
 				t.Errorf("%+v", seen[0])
 			}
-			if slices.ContainsFunc(lines, func(l page.ConsoleLine) bool { return l.Text == "status 404 Object" && l.Level == "log" }) {
+			if slices.ContainsFunc(lines,
+				func(l page.ConsoleLine) bool { return l.Text == "status 404 Object" && l.Level == "log" }) {
 				return
 			}
 		}

@@ -14,14 +14,16 @@ var permissions = []struct {
 	name string
 	must bool
 }{
-	{"camera", true}, {"microphone", true}, {"geolocation", true}, {"notifications", true}, {"midi", true}, {midiSysex, true},
-	{"clipboard-read", true}, {"clipboard-write", false}, {"local-fonts", false}, {"push", false}, {"background-sync", false},
-	{"background-fetch", false}, {"periodic-background-sync", false}, {"persistent-storage", false}, {"payment-handler", false},
-	{"idle-detection", false}, {"storage-access", false}, {"top-level-storage-access", false}, {"window-management", false},
-	{"display-capture", false}, {"nfc", false}, {"screen-wake-lock", false}, {"system-wake-lock", false}, {"keyboard-lock", false},
-	{"pointer-lock", false}, {"speaker-selection", false}, {"captured-surface-control", false}, {"local-network-access", false},
-	{"local-network", false}, {"loopback-network", false}, {"accelerometer", false}, {"gyroscope", false}, {"magnetometer", false},
-	{"ambient-light-sensor", false}, {"web-app-installation", false}, {"smart-card", false}, {"hand-tracking", false},
+	{"camera", true}, {"microphone", true}, {"geolocation", true}, {"notifications", true},
+	{"midi", true}, {midiSysex, true}, {"clipboard-read", true}, {"clipboard-write", false}, {"local-fonts", false},
+	{"push", false}, {"background-sync", false}, {"background-fetch", false}, {"periodic-background-sync", false},
+	{"persistent-storage", false}, {"payment-handler", false}, {"idle-detection", false}, {"storage-access", false},
+	{"top-level-storage-access", false}, {"window-management", false}, {"display-capture", false}, {"nfc", false},
+	{"screen-wake-lock", false}, {"system-wake-lock", false}, {"keyboard-lock", false}, {"pointer-lock", false},
+	{"speaker-selection", false}, {"captured-surface-control", false}, {"local-network-access", false},
+	{"local-network", false}, {"loopback-network", false}, {"accelerometer", false}, {"gyroscope", false},
+	{"magnetometer", false}, {"ambient-light-sensor", false}, {"web-app-installation", false}, {"smart-card", false},
+	{"hand-tracking", false},
 }
 
 // midiSysex is midi with the right to send system-exclusive messages.

@@ -58,7 +58,8 @@ func (ui *userInput) point(ctx context.Context, what func(context.Context, *act)
 
 // do carries out an action as one call of the tab and returns its delivery, also if a dialog or the
 // end of the page withheld the answer.
-func (ui *userInput) do(ctx context.Context, seen *world, what func(context.Context, *act) error) (page.Delivery, error) {
+func (ui *userInput) do(ctx context.Context, seen *world,
+	what func(context.Context, *act) error) (page.Delivery, error) {
 	a := &act{tab: ui.tab, seen: seen}
 	err := ui.tab.call(ctx, func(ctx context.Context) error { return what(ctx, a) })
 	d := page.Delivery{Sent: a.sent, Trusted: -1}
@@ -86,7 +87,8 @@ func (ui *userInput) Click(ctx context.Context, c page.Click) (page.Delivery, er
 			return err
 		}
 		for i := range max(1, min(c.Count, 3)) {
-			p := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMousePressed, X: c.At.X, Y: c.At.Y, Modifiers: m, Button: b.name, Buttons: b.bit, ClickCount: int64(i + 1)}
+			p := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMousePressed, X: c.At.X, Y: c.At.Y,
+				Modifiers: m, Button: b.name, Buttons: b.bit, ClickCount: int64(i + 1)}
 			if err := a.send(ctx, p); err != nil {
 				return err
 			}
@@ -137,7 +139,8 @@ func (ui *userInput) Drag(ctx context.Context, path []page.Point) (page.Delivery
 }
 
 func moveTo(at page.Point, modifiers int64) input.DispatchMouseEventParams {
-	return input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.X, Y: at.Y, Modifiers: modifiers, Button: input.MouseButtonNone}
+	return input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.X, Y: at.Y,
+		Modifiers: modifiers, Button: input.MouseButtonNone}
 }
 
 // A screenScale says how a viewport is shown on the screen: screen pixels per CSS pixel, and the

@@ -16,10 +16,13 @@ import (
 // browser asks.
 func TestDenied(t *testing.T) {
 	n := &names{answers: map[string][]string{
-		"inner.example.com": {"127.0.0.1"}, "mixed.example.com": {"93.184.216.34 10.0.0.1"}, "meta.example.com": {"169.254.169.254"},
+		"inner.example.com": {"127.0.0.1"}, "mixed.example.com": {"93.184.216.34 10.0.0.1"},
+		"meta.example.com": {"169.254.169.254"},
 	}}
-	g := gate(t, chromium.GateOptions{Resolver: n}, entry(t, "inner.example.com", false), entry(t, "http://inner.example.com", false),
-		entry(t, "mixed.example.com", false), entry(t, "http://meta.example.com", false), entry(t, "*.shop.example.com", false))
+	g := gate(t, chromium.GateOptions{Resolver: n}, entry(t, "inner.example.com", false),
+		entry(t, "http://inner.example.com", false),
+		entry(t, "mixed.example.com", false), entry(t, "http://meta.example.com", false),
+		entry(t, "*.shop.example.com", false))
 	for _, c := range []struct{ target, verdict string }{
 		{"http://other.example.com/", "host_denied"},
 		{"http://other.example.com:80/x?q=secret", "host_denied"},
@@ -97,17 +100,19 @@ func TestDenied(t *testing.T) {
 // The spellings of loopback that programs disagree about, and some that they
 // agree about: none of them is a host that a policy of names has.
 var spellings = []string{
-	"127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0", "0.0.0.0", "127.0.0.1.",
-	"[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
-	"localhost", "LOCALHOST", "localhost.", "a.localhost", "localhost.localdomain", "127.0.0.1.nip.io",
-	"127。0。0。1", "①②⑦.⓪.⓪.①", "127.0.0.1%00.listed.example", "listed.example%2f@127.0.0.1", "[fe80::1%25lo]", "[::1%25lo]",
+	"127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0",
+	"0.0.0.0", "127.0.0.1.", "[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]",
+	"[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "localhost", "LOCALHOST", "localhost.", "a.localhost",
+	"localhost.localdomain", "127.0.0.1.nip.io", "127。0。0。1", "①②⑦.⓪.⓪.①", "127.0.0.1%00.listed.example",
+	"listed.example%2f@127.0.0.1", "[fe80::1%25lo]", "[::1%25lo]",
 }
 
 // No spelling of this machine reaches it.
 func TestSpellings(t *testing.T) {
 	c := listenCanary(t, "tcp", "127.0.0.1:0")
 	n := &names{}
-	g := gate(t, chromium.GateOptions{Resolver: n}, entry(t, fmt.Sprintf("http://listed.example:%d", c.port), false), entry(t, fmt.Sprintf("listed.example:%d", c.port), false))
+	g := gate(t, chromium.GateOptions{Resolver: n}, entry(t, fmt.Sprintf("http://listed.example:%d", c.port), false),
+		entry(t, fmt.Sprintf("listed.example:%d", c.port), false))
 	for _, s := range spellings {
 		to := fmt.Sprintf("%s:%d", s, c.port)
 		conn := call(t, g)
@@ -128,16 +133,23 @@ func TestSpellings(t *testing.T) {
 // Host header decides nothing.
 func TestAmbiguousTargets(t *testing.T) {
 	c := listenCanary(t, "tcp", "127.0.0.1:0")
-	g := gate(t, chromium.GateOptions{Resolver: here("listed.example")}, entry(t, "http://listed.example", false), entry(t, "listed.example", false))
+	g := gate(t, chromium.GateOptions{Resolver: here("listed.example")}, entry(t, "http://listed.example", false),
+		entry(t, "listed.example", false))
 	for _, line := range []string{
-		"GET http://user@listed.example/ HTTP/1.1", "GET http://listed.example@127.0.0.1:%d/ HTTP/1.1", "GET http://listed.example:80@127.0.0.1:%d/ HTTP/1.1",
-		"GET http://127.0.0.1:%d\\@listed.example/ HTTP/1.1", "GET http:listed.example/ HTTP/1.1", "GET http:///x HTTP/1.1", "GET //listed.example/ HTTP/1.1",
-		"GET / HTTP/1.1", "GET * HTTP/1.1", "OPTIONS * HTTP/1.1", "GET http://listed.example:0/ HTTP/1.1", "GET http://listed.example:/ HTTP/1.1",
-		"GET http://listed.example:080/ HTTP/1.1", "GET http://listed.example:65616/ HTTP/1.1", "GET http://listed.example:+80/ HTTP/1.1",
-		"GET http://listed.example/#@127.0.0.1 HTTP/1.1", "GET http://listed.example/?x#y HTTP/1.1", "GET http://listed.example/ HTTP/2.0", "GET http://listed.example/ HTTP/1.1 x", "GET  http://listed.example/ HTTP/1.1", "PRI * HTTP/2.0",
-		"CONNECT listed.example HTTP/1.1", "CONNECT listed.example:443/ HTTP/1.1", "CONNECT user@listed.example:443 HTTP/1.1", "CONNECT /listed.example:443 HTTP/1.1",
-		"CONNECT http://listed.example:443 HTTP/1.1", "CONNECT listed.example:443?x HTTP/1.1", "CONNECT listed.example:443#127.0.0.1:%d HTTP/1.1",
-		"CONNECT listed.example:0443 HTTP/1.1", "CONNECT listed.example:0 HTTP/1.1", "CONNECT :443 HTTP/1.1", "CONNECT listed.example:127.0.0.1:%d HTTP/1.1",
+		"GET http://user@listed.example/ HTTP/1.1", "GET http://listed.example@127.0.0.1:%d/ HTTP/1.1",
+		"GET http://listed.example:80@127.0.0.1:%d/ HTTP/1.1", "GET http://127.0.0.1:%d\\@listed.example/ HTTP/1.1",
+		"GET http:listed.example/ HTTP/1.1", "GET http:///x HTTP/1.1", "GET //listed.example/ HTTP/1.1", "GET / HTTP/1.1",
+		"GET * HTTP/1.1", "OPTIONS * HTTP/1.1", "GET http://listed.example:0/ HTTP/1.1",
+		"GET http://listed.example:/ HTTP/1.1", "GET http://listed.example:080/ HTTP/1.1",
+		"GET http://listed.example:65616/ HTTP/1.1", "GET http://listed.example:+80/ HTTP/1.1",
+		"GET http://listed.example/#@127.0.0.1 HTTP/1.1", "GET http://listed.example/?x#y HTTP/1.1",
+		"GET http://listed.example/ HTTP/2.0", "GET http://listed.example/ HTTP/1.1 x",
+		"GET  http://listed.example/ HTTP/1.1", "PRI * HTTP/2.0", "CONNECT listed.example HTTP/1.1",
+		"CONNECT listed.example:443/ HTTP/1.1", "CONNECT user@listed.example:443 HTTP/1.1",
+		"CONNECT /listed.example:443 HTTP/1.1", "CONNECT http://listed.example:443 HTTP/1.1",
+		"CONNECT listed.example:443?x HTTP/1.1", "CONNECT listed.example:443#127.0.0.1:%d HTTP/1.1",
+		"CONNECT listed.example:0443 HTTP/1.1", "CONNECT listed.example:0 HTTP/1.1", "CONNECT :443 HTTP/1.1",
+		"CONNECT listed.example:127.0.0.1:%d HTTP/1.1",
 	} {
 		if strings.Contains(line, "%d") {
 			line = fmt.Sprintf(line, c.port)
@@ -159,7 +171,8 @@ func TestAmbiguousTargets(t *testing.T) {
 func TestRebinding(t *testing.T) {
 	c := listenCanary(t, "tcp", "127.0.0.1:0")
 	at := fmt.Sprintf("rebound.example:%d", c.port)
-	n := &names{answers: map[string][]string{"rebound.example": {"203.0.113.7", "127.0.0.1", "0.0.0.0", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "93.184.216.34 127.0.0.1", "fe80::1"}}}
+	n := &names{answers: map[string][]string{"rebound.example": {"203.0.113.7", "127.0.0.1", "0.0.0.0", "::1",
+		"::ffff:127.0.0.1", "64:ff9b::7f00:1", "93.184.216.34 127.0.0.1", "fe80::1"}}}
 	g := gate(t, chromium.GateOptions{Resolver: n}, entry(t, "http://"+at, false), entry(t, at, false))
 	for range 4 {
 		r, body := ask(t, g, "http://"+at+"/")

@@ -36,7 +36,8 @@ func (b *Browser) PingPage(ctx context.Context) error {
 	if t.dialogOpen() {
 		return page.ErrDialog
 	}
-	got, err := cdp.Call(ctx, t.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "1", ReturnByValue: new(true)})
+	got, err := cdp.Call(ctx, t.session, runtime.Evaluate,
+		runtime.EvaluateParams{Expression: "1", ReturnByValue: new(true)})
 	switch {
 	case err != nil && t.dialogOpen():
 		return page.ErrDialog

@@ -174,7 +174,8 @@ func Reach(dir string) error {
 		return nil
 	}
 	if err = canView(); err != nil {
-		return fmt.Errorf("%w: browsers have uids of their own and cannot pass %s: move the data directory, for example to /var/lib/sluice, or chmod o+x %s (%v)", ErrUnsafe, closed, closed, err)
+		return fmt.Errorf(
+			"%w: browsers have uids of their own and cannot pass %s: move the data directory, for example to /var/lib/sluice, or chmod o+x %s (%v)", ErrUnsafe, closed, closed, err)
 	}
 	return nil
 }

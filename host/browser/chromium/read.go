@@ -159,7 +159,8 @@ func (lk *looks) lookedInto() []*world {
 }
 
 func (lk *looks) glance(ctx context.Context, w *world, q page.Query) (*documentRead, error) {
-	ask := question{Selectors: q.Selectors, All: q.All, Limit: q.Limit, Attributes: q.Attributes, Budget: lookBudget, Again: q.Again}
+	ask := question{Selectors: q.Selectors, All: q.All, Limit: q.Limit, Attributes: q.Attributes,
+		Budget: lookBudget, Again: q.Again}
 	if q.Patient {
 		ask.Budget = patientBudget
 	}
@@ -222,16 +223,18 @@ func (lk *looks) observation(main *world, glances map[*world]*documentRead, q pa
 	}
 	g := glances[main]
 	o := &page.Observation{
-		CapturedAt: millis(g.At), Arrived: time.Now(), Document: lk.tab.loads.document(), URL: lk.tab.loads.url, Title: g.Title,
-		Viewport: g.Viewport, Scroll: g.Scroll,
+		CapturedAt: millis(g.At), Arrived: time.Now(), Document: lk.tab.loads.document(),
+		URL: lk.tab.loads.url, Title: g.Title, Viewport: g.Viewport, Scroll: g.Scroll,
 	}
-	m := merge{tab: lk.tab, glances: glances, o: o, view: page.Box{W: float64(g.Viewport.Width), H: float64(g.Viewport.Height)}}
+	m := merge{tab: lk.tab, glances: glances, o: o,
+		view: page.Box{W: float64(g.Viewport.Width), H: float64(g.Viewport.Height)}}
 	m.document(g, documentPlace{scale: 1, clip: m.view, visible: true})
 	if len(m.nodes) > q.Limit {
 		m.nodes, o.Truncated = m.nodes[:q.Limit], true
 	}
 	o.Nodes = m.nodes
-	o.Digests = page.Digests{Hierarchy: strings.Join(m.hierarchy, "."), Text: strings.Join(m.text, "."), State: strings.Join(m.state, ".")}
+	o.Digests = page.Digests{Hierarchy: strings.Join(m.hierarchy, "."), Text: strings.Join(m.text, "."),
+		State: strings.Join(m.state, ".")}
 	if o.Loading == nil && lk.tab.traffic.busy() {
 		o.Loading = &page.Loading{Signal: "requests_in_flight", Source: "network"}
 	}
@@ -294,9 +297,11 @@ func (m *merge) document(g *documentRead, at documentPlace) {
 	}
 	defer func() { m.depth-- }()
 	delete(m.glances, g.world)
-	m.hierarchy, m.text, m.state = append(m.hierarchy, g.Digests.Hierarchy), append(m.text, g.Digests.Text), append(m.state, g.Digests.State)
+	m.hierarchy, m.text, m.state = append(m.hierarchy, g.Digests.Hierarchy), append(m.text, g.Digests.Text),
+		append(m.state, g.Digests.State)
 	m.o.Truncated = m.o.Truncated || g.Cut
-	if m.o.Loading == nil && g.Loading != nil && (g.world.frame.id == m.tab.frames.main || g.Loading.Signal != "document_loading") {
+	if m.o.Loading == nil && g.Loading != nil &&
+		(g.world.frame.id == m.tab.frames.main || g.Loading.Signal != "document_loading") {
 		m.o.Loading = g.Loading
 	}
 	order, ordinal := m.order, m.ordinal // counts at this document's first element
@@ -306,7 +311,8 @@ func (m *merge) document(g *documentRead, at documentPlace) {
 		if f == nil {
 			continue
 		}
-		m.o.Frames = append(m.o.Frames, page.Subframe{ID: f.name, Origin: f.origin, Name: cutText(h.Name, 255), ElementID: cutText(h.ID, 255)})
+		m.o.Frames = append(m.o.Frames,
+			page.Subframe{ID: f.name, Origin: f.origin, Name: cutText(h.Name, 255), ElementID: cutText(h.ID, 255)})
 		inner := m.glances[f.world]
 		if h.Open || f.world == nil || inner == nil {
 			continue
@@ -327,7 +333,8 @@ func (m *merge) document(g *documentRead, at documentPlace) {
 
 // within returns the place of a document inside a frame.
 func within(at documentPlace, h frameElement) documentPlace {
-	clip := page.Box{X: at.x + at.scale*h.Clip.X, Y: at.y + at.scale*h.Clip.Y, W: at.scale * h.Clip.W, H: at.scale * h.Clip.H}
+	clip := page.Box{X: at.x + at.scale*h.Clip.X, Y: at.y + at.scale*h.Clip.Y, W: at.scale * h.Clip.W,
+		H: at.scale * h.Clip.H}
 	return documentPlace{
 		x: at.x + at.scale*h.X, y: at.y + at.scale*h.Y, scale: at.scale * h.S,
 		clip: meet(at.clip, clip), visible: at.visible && h.Visible && !h.Box.Empty(),
@@ -360,7 +367,8 @@ func (m *merge) take(g *documentRead, nodes []page.Node, at documentPlace, order
 		n.Ordinal += ordinal
 		g.world.refs(&n)
 		if g.world.frame.id != m.tab.frames.main {
-			n.Bounds = page.Box{X: at.x + at.scale*n.Bounds.X, Y: at.y + at.scale*n.Bounds.Y, W: at.scale * n.Bounds.W, H: at.scale * n.Bounds.H}
+			n.Bounds = page.Box{X: at.x + at.scale*n.Bounds.X, Y: at.y + at.scale*n.Bounds.Y, W: at.scale * n.Bounds.W,
+				H: at.scale * n.Bounds.H}
 			n.Visible = n.Visible && at.visible
 			in := meet(n.Bounds, at.clip)
 			n.InView = n.Visible && n.InView && !in.Empty() && 2*in.W*in.H >= n.Bounds.W*n.Bounds.H

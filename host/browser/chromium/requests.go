@@ -78,7 +78,8 @@ func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent
 		return
 	}
 	path := cmp.Or(cutText(strings.ToLower(strings.TrimRight(u.Path, "/")), 512), "/")
-	r := &requestSeen{after: n.tab.history.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
+	r := &requestSeen{after: n.tab.history.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main,
+		RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
 	r.asked, r.tells = n.tells(ev)
 	if len(n.seen) >= requestsKept {
 		n.seen = n.seen[1:]
@@ -107,14 +108,16 @@ func (n *traffic) failure(ld *load, text string) error {
 	if unaccepted(text) {
 		return page.ErrCertificate
 	}
-	if n.tab.options.Refused == nil || !slices.ContainsFunc(cutOff, func(s string) bool { return strings.Contains(text, s) }) {
+	if n.tab.options.Refused == nil ||
+		!slices.ContainsFunc(cutOff, func(s string) bool { return strings.Contains(text, s) }) {
 		return nil
 	}
 	return n.tab.options.Refused(ld.asked)
 }
 
 // cutOff lists the browser's names for what the proxy does to a denied connection.
-var cutOff = []string{"ERR_TUNNEL_CONNECTION_FAILED", "ERR_CONNECTION_CLOSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"}
+var cutOff = []string{"ERR_TUNNEL_CONNECTION_FAILED", "ERR_CONNECTION_CLOSED", "ERR_CONNECTION_RESET",
+	"ERR_EMPTY_RESPONSE"}
 
 // unaccepted reports whether an error is about the server's certificate or TLS.
 func unaccepted(text string) bool {
@@ -151,7 +154,8 @@ func (n *traffic) finished(id cdpnetwork.RequestID, failed bool) {
 // not.
 func ends(kind cdpnetwork.ResourceType) bool {
 	switch kind {
-	case cdpnetwork.ResourceTypeDocument, cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript, cdpnetwork.ResourceTypeXHR, cdpnetwork.ResourceTypeFetch:
+	case cdpnetwork.ResourceTypeDocument, cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript,
+		cdpnetwork.ResourceTypeXHR, cdpnetwork.ResourceTypeFetch:
 		return true
 	}
 	return false
@@ -161,7 +165,8 @@ func ends(kind cdpnetwork.ResourceType) bool {
 // fonts do not, nor does a repeated request. asked is what later requests are compared with.
 func (n *traffic) tells(ev *cdpnetwork.EventRequestWillBeSent) (asked string, tells bool) {
 	switch ev.Type {
-	case cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript, cdpnetwork.ResourceTypeFont, cdpnetwork.ResourceTypeMedia,
+	case cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript, cdpnetwork.ResourceTypeFont,
+		cdpnetwork.ResourceTypeMedia,
 		cdpnetwork.ResourceTypeManifest, cdpnetwork.ResourceTypePreflight, cdpnetwork.ResourceTypeTextTrack:
 		return "", false
 	}

@@ -13,7 +13,8 @@ var errNoSandbox = errors.New("the browser's sandbox does not work here")
 
 // noUsableSandbox recognises the browser's messages for that.
 func noUsableSandbox(said string) bool {
-	return strings.Contains(said, "No usable sandbox") || strings.Contains(said, "without --no-sandbox is not supported") ||
+	return strings.Contains(said, "No usable sandbox") ||
+		strings.Contains(said, "without --no-sandbox is not supported") ||
 		strings.Contains(said, "Failed to move to new namespace")
 }
 
@@ -88,8 +89,9 @@ func (b *Browser) safe(ctx context.Context) error {
 			if b.options.AllowNoSandbox {
 				return nil
 			}
-			return fmt.Errorf("%w: renderers run without the browser's sandbox (%s); allow user namespaces for unprivileged users, "+
-				"or set browser.allow_no_sandbox", ErrUnsafe, b.sandbox)
+			return fmt.Errorf(
+				"%w: renderers run without the browser's sandbox (%s); allow user namespaces for unprivileged users, "+
+					"or set browser.allow_no_sandbox", ErrUnsafe, b.sandbox)
 		}
 	}
 }

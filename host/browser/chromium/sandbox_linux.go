@@ -25,7 +25,8 @@ func inspect(browser int) (worst sandbox, found bool) {
 			worst, found = s, true
 			continue
 		}
-		worst = sandbox{worse(worst.User, s.User), worse(worst.Network, s.Network), worse(worst.PID, s.PID), worse(worst.Seccomp, s.Seccomp)}
+		worst = sandbox{worse(worst.User, s.User), worse(worst.Network, s.Network), worse(worst.PID, s.PID),
+			worse(worst.Seccomp, s.Seccomp)}
 	}
 	return worst, found
 }
@@ -45,7 +46,8 @@ func worse(a, b wallState) wallState {
 // too.
 func renderer(pid, browser int) sandbox {
 	dir, whole := "/proc/"+strconv.Itoa(pid), "/proc/"+strconv.Itoa(browser)
-	s := sandbox{User: apart(dir, whole, "user"), Network: apart(dir, whole, "net"), PID: apart(dir, whole, "pid"), Seccomp: wallMissing}
+	s := sandbox{User: apart(dir, whole, "user"), Network: apart(dir, whole, "net"), PID: apart(dir, whole, "pid"),
+		Seccomp: wallMissing}
 	if s.User == wallUnknown {
 		s.User = mapped(dir, whole)
 	}
@@ -154,7 +156,8 @@ func cover(closed string, dirs []string) error {
 		}
 		open = append(open, os.NewFile(uintptr(fd), dir)) // #nosec G115 -- a descriptor
 	}
-	if err := unix.Mount("sluice", closed, "tmpfs", viewFlags|unix.MS_NOEXEC, "mode=0711,size=64k,nr_inodes=256"); err != nil {
+	if err := unix.Mount("sluice", closed, "tmpfs", viewFlags|unix.MS_NOEXEC,
+		"mode=0711,size=64k,nr_inodes=256"); err != nil {
 		return os.NewSyscallError("mount", err)
 	}
 	for i, dir := range dirs {

@@ -20,7 +20,8 @@ func TestSandboxIsTested(t *testing.T) {
 		cmd.Args = slices.Insert(cmd.Args, 1, "--no-sandbox")
 		return nil
 	}
-	if _, err := chromium.Start(t.Context(), o); !errors.Is(err, chromium.ErrUnsafe) || !strings.Contains(err.Error(), "seccomp") {
+	if _, err := chromium.Start(t.Context(), o); !errors.Is(err, chromium.ErrUnsafe) ||
+		!strings.Contains(err.Error(), "seccomp") {
 		t.Errorf("without a sandbox: %v", err)
 	}
 	if left := owned(o); len(left) > 0 {
@@ -44,7 +45,8 @@ case "$*" in *--no-sandbox*) exec `+real+` "$@" ;; esac
 echo "[1:1:FATAL:zygote_host_impl_linux.cc(128)] No usable sandbox! If you are running on Ubuntu 23.10+ ..." >&2
 exit 134
 `, 0o755)
-	if _, err := chromium.Start(t.Context(), o); !errors.Is(err, chromium.ErrUnsafe) || !strings.Contains(err.Error(), "user namespaces") {
+	if _, err := chromium.Start(t.Context(), o); !errors.Is(err, chromium.ErrUnsafe) ||
+		!strings.Contains(err.Error(), "user namespaces") {
 		t.Errorf("no sandbox: %v", err)
 	}
 	o.AllowNoSandbox = true

@@ -125,7 +125,8 @@ func (dp *display) measure(ctx context.Context, v page.Viewport) error {
 	if err != nil {
 		return err
 	}
-	_, err = cdp.Call(ctx, dp.tab.session, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: v.Mobile})
+	_, err = cdp.Call(ctx, dp.tab.session, emulation.SetTouchEmulationEnabled,
+		emulation.SetTouchEmulationEnabledParams{Enabled: v.Mobile})
 	return err
 }
 
@@ -333,7 +334,10 @@ func (s *Screen) FocusOn(ctx context.Context, node page.Ref) error {
 	if err != nil {
 		return err
 	}
-	return t.at(ctx, node, func(ctx context.Context, w *world, n int) error { return w.said(ctx, "focusNode", n, false, "-") })
+	return t.at(ctx, node, func(ctx context.Context, w *world,
+		n int) error {
+		return w.said(ctx, "focusNode", n, false, "-")
+	})
 }
 
 // Selection returns the selected text, at most 64 KiB, and nothing from a password field.

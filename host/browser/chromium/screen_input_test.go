@@ -41,7 +41,8 @@ func TestOwnersFingers(t *testing.T) {
 	screen, tab, ctx := watched(t, heard(plate, "touchstart touchmove touchend touchcancel mousedown"))
 	at := nodeOf(t, ctx, tab, "#x").Bounds.Center()
 	for _, in := range []page.Input{
-		{Kind: "touchstart", At: at, TouchID: 1}, {Kind: "touchmove", At: page.Point{X: at.X + 40, Y: at.Y}, TouchID: 1}, {Kind: "touchend", TouchID: 1},
+		{Kind: "touchstart", At: at, TouchID: 1}, {Kind: "touchmove", At: page.Point{X: at.X + 40, Y: at.Y}, TouchID: 1},
+		{Kind: "touchend", TouchID: 1},
 	} {
 		if err := screen.Input(ctx, in); err != nil {
 			t.Fatalf("%+v: %v", in, err)
@@ -50,7 +51,8 @@ func TestOwnersFingers(t *testing.T) {
 	if got := logged(t, ctx, tab, "touchend0"); got != "touchstart1 touchmove1 touchend0" {
 		t.Errorf("%q", got)
 	}
-	for _, in := range []page.Input{{Kind: "touchstart", At: at, TouchID: 1}, {Kind: "touchcancel", TouchID: 1}} { // no tap
+	// no tap
+	for _, in := range []page.Input{{Kind: "touchstart", At: at, TouchID: 1}, {Kind: "touchcancel", TouchID: 1}} {
 		if err := screen.Input(ctx, in); err != nil {
 			t.Fatalf("%+v: %v", in, err)
 		}
@@ -65,7 +67,9 @@ func TestOwnersPaste(t *testing.T) {
 	screen, tab, ctx := watched(t, heard("<textarea id=x>one </textarea>", "keydown paste input"))
 	n := nodeOf(t, ctx, tab, "#x")
 	text := strings.Repeat("ä€ line\n", 500)
-	for _, err := range []error{screen.FocusOn(ctx, n.Ref), screen.Input(ctx, page.Input{Kind: "keydown", Key: "End", Modifiers: 2}), screen.Input(ctx, page.Input{Kind: "keyup", Key: "End", Modifiers: 2}),
+	for _, err := range []error{screen.FocusOn(ctx, n.Ref),
+		screen.Input(ctx, page.Input{Kind: "keydown", Key: "End", Modifiers: 2}),
+		screen.Input(ctx, page.Input{Kind: "keyup", Key: "End", Modifiers: 2}),
 		screen.Input(ctx, page.Input{Kind: "text", Text: text})} {
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +124,8 @@ func TestFocus(t *testing.T) {
 // A document that comes back from the browser's cache of pages is one that can be
 // read and used, and what is known of it is its own.
 func TestPageComesBack(t *testing.T) {
-	screen, tab, ctx := watched(t, written(`<button id=x onclick="this.textContent='pressed'">Press</button><p id=log></p><script>onpageshow = e => { document.getElementById("log").textContent = "shown " + e.persisted }</script>`))
+	screen, tab, ctx := watched(t,
+		written(`<button id=x onclick="this.textContent='pressed'">Press</button><p id=log></p><script>onpageshow = e => { document.getElementById("log").textContent = "shown " + e.persisted }</script>`))
 	first := nodeOf(t, ctx, tab, "#x")
 	if err := screen.Click(ctx, first.Ref); err != nil {
 		t.Fatal(err)
@@ -165,7 +170,8 @@ func TestNestedForeignFrames(t *testing.T) {
 	of := func(site, body string) string { return "http://" + site + ".test/html?body=" + url.QueryEscape(body) }
 	inner := of("three", `<button id=deep onclick="this.textContent='pressed'">Deep</button>`)
 	middle := of("two", `<p>middle</p><iframe src="`+inner+`" style="border:7px solid;width:300px;height:150px"></iframe>`)
-	tab, ctx := open(t, of("one", `<p>outer</p><iframe src="`+middle+`" style="margin:30px;width:500px;height:300px"></iframe>`))
+	tab, ctx := open(t, of("one",
+		`<p>outer</p><iframe src="`+middle+`" style="margin:30px;width:500px;height:300px"></iframe>`))
 	var deep page.Node
 	for deep.Ref == "" {
 		o, err := tab.Read(ctx, page.Query{Selectors: []page.Selector{{CSS: "#deep"}}})
@@ -199,7 +205,8 @@ func TestNestedForeignFrames(t *testing.T) {
 // where the owner touches its picture, and covered where the picture shows a secret.
 func TestOwnersPhone(t *testing.T) {
 	for name, head := range map[string]string{
-		"no width of its own": "", "the phone's": `<meta name=viewport content="width=device-width">`, "twice as large": `<meta name=viewport content="width=390,initial-scale=2">`,
+		"no width of its own": "", "the phone's": `<meta name=viewport content="width=device-width">`,
+		"twice as large": `<meta name=viewport content="width=390,initial-scale=2">`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := heard(head+`<div style="width:380px;height:680px"></div><input type=password id=x style="position:absolute;left:230px;top:500px;width:100px;height:40px">`, "touchstart mousedown")
@@ -221,7 +228,8 @@ func TestOwnersPhone(t *testing.T) {
 			}
 			place := func() (b page.Box) {
 				t.Helper()
-				if err := json.Unmarshal([]byte(eval(`(() => { const v = visualViewport, r = document.getElementById("x").getBoundingClientRect(); return { x: (r.x - v.offsetLeft) * v.scale, y: (r.y - v.offsetTop) * v.scale, w: r.width * v.scale, h: r.height * v.scale } })()`)), &b); err != nil {
+				if err := json.Unmarshal([]byte(eval(
+					`(() => { const v = visualViewport, r = document.getElementById("x").getBoundingClientRect(); return { x: (r.x - v.offsetLeft) * v.scale, y: (r.y - v.offsetTop) * v.scale, w: r.width * v.scale, h: r.height * v.scale } })()`)), &b); err != nil {
 					t.Fatal(err)
 				}
 				return b
@@ -238,7 +246,8 @@ func TestOwnersPhone(t *testing.T) {
 			if err != nil || len(boxes) != 1 {
 				t.Fatal(boxes, err)
 			}
-			if b := boxes[0]; math.Abs(b.X-want.X)+math.Abs(b.Y-want.Y)+math.Abs(b.W-want.W)+math.Abs(b.H-want.H) > 1 || want.X < 0 || want.X > 390 || want.Y < 0 || want.Y > 692 {
+			if b := boxes[0]; math.Abs(b.X-want.X)+math.Abs(b.Y-want.Y)+math.Abs(b.W-want.W)+math.Abs(b.H-want.H) > 1 ||
+				want.X < 0 || want.X > 390 || want.Y < 0 || want.Y > 692 {
 				t.Fatalf("the secret is covered at %v, and is at %v", b, want)
 			}
 			for _, do := range []func() error{
@@ -263,7 +272,9 @@ func TestOwnersPhone(t *testing.T) {
 // A picture that is being taken changes how the browser counts pixels for a moment.
 // What an owner clicks meanwhile is hit all the same, and a new size stays.
 func TestOwnersClickDuringPictures(t *testing.T) {
-	screen, tab, ctx := watched(t, heard(`<div id=x style="position:absolute;left:600px;top:900px;width:120px;height:40px;background:#ccc"></div>`, "click"))
+	screen, tab, ctx := watched(t,
+		heard(`<div id=x style="position:absolute;left:600px;top:900px;width:120px;height:40px;background:#ccc"></div>`,
+			"click"))
 	stop := make(chan struct{})
 	var pictures sync.WaitGroup
 	pictures.Go(func() {
@@ -288,7 +299,8 @@ func TestOwnersClickDuringPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Who clicks has seen the page at its new size.
-		if _, err := shared.browser.Eval(ctx, `new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => seen(1))))`); err != nil {
+		if _, err := shared.browser.Eval(ctx,
+			`new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => seen(1))))`); err != nil {
 			t.Fatal(err)
 		}
 		n := nodeOf(t, ctx, tab, "#x")
@@ -300,7 +312,8 @@ func TestOwnersClickDuringPictures(t *testing.T) {
 		until(t, shared.browser, fmt.Sprintf("all clicks of round %d arrived", i), func() bool {
 			return strings.Count(logged(t, ctx, tab, "click"), "click") == 3*(i+1)
 		})
-		if got, err := shared.browser.Eval(ctx, `screen.width + " " + screen.height + " " + innerWidth`); err != nil || got != fmt.Sprintf("%q", fmt.Sprintf("390 %d 980", v.Height)) {
+		if got, err := shared.browser.Eval(ctx, `screen.width + " " + screen.height + " " + innerWidth`); err != nil ||
+			got != fmt.Sprintf("%q", fmt.Sprintf("390 %d 980", v.Height)) {
 			t.Fatalf("round %d: the page is %s, %v", i, got, err)
 		}
 	}

@@ -81,8 +81,8 @@ func TestOwnersInput(t *testing.T) {
 		{Kind: "move", At: at}, {Kind: "down", At: at}, {Kind: "up", At: at},
 		{Kind: "keydown", Key: "a", Code: "KeyA"}, {Kind: "keyup", Key: "a", Code: "KeyA"},
 		{Kind: "keydown", Key: "B", Modifiers: 8}, {Kind: "keyup", Key: "B", Modifiers: 8},
-		{Kind: "text", Text: "ä€"}, {Kind: "compose", Text: "ni", Start: 2, End: 2}, {Kind: "compose", Text: "你", Commit: true},
-		{Kind: "keydown", Key: "Backspace"}, {Kind: "keyup", Key: "Backspace"},
+		{Kind: "text", Text: "ä€"}, {Kind: "compose", Text: "ni", Start: 2, End: 2},
+		{Kind: "compose", Text: "你", Commit: true}, {Kind: "keydown", Key: "Backspace"}, {Kind: "keyup", Key: "Backspace"},
 		{Kind: "wheel", At: at, DY: 1}, {Kind: "touchstart", At: at, TouchID: 1}, {Kind: "touchend"},
 	} {
 		if err := screen.Input(ctx, in); err != nil {
@@ -92,18 +92,21 @@ func TestOwnersInput(t *testing.T) {
 	if got := *look(t, ctx, tab, "#email")[0].State.TextValue; got != "aBä€" {
 		t.Errorf("%q", got)
 	}
-	for _, in := range []page.Input{{Kind: "keydown", Key: "F12"}, {Kind: "keydown", Key: "i", Modifiers: 2 | 8}, {Kind: "keydown", Key: "t", Modifiers: 2}, {Kind: "keydown"}, {Kind: "open"}} {
+	for _, in := range []page.Input{{Kind: "keydown", Key: "F12"}, {Kind: "keydown", Key: "i", Modifiers: 2 | 8},
+		{Kind: "keydown", Key: "t", Modifiers: 2}, {Kind: "keydown"}, {Kind: "open"}} {
 		if err := screen.Input(ctx, in); !errors.Is(err, page.ErrKey) {
 			t.Errorf("%+v: %v", in, err)
 		}
 	}
-	if err := screen.Input(ctx, page.Input{Kind: "click", At: look(t, ctx, tab, "#terms")[0].Bounds.Center()}); err != nil {
+	if err := screen.Input(ctx,
+		page.Input{Kind: "click", At: look(t, ctx, tab, "#terms")[0].Bounds.Center()}); err != nil {
 		t.Fatal(err)
 	}
 	if !*look(t, ctx, tab, "#terms")[0].State.Checked {
 		t.Error("a click did nothing")
 	}
-	for _, in := range []page.Input{{Kind: "dblclick", At: at}, {Kind: "keydown", Key: "a", Code: "KeyA", Modifiers: 2}, {Kind: "keyup", Key: "a", Code: "KeyA", Modifiers: 2}} {
+	for _, in := range []page.Input{{Kind: "dblclick", At: at}, {Kind: "keydown", Key: "a", Code: "KeyA", Modifiers: 2},
+		{Kind: "keyup", Key: "a", Code: "KeyA", Modifiers: 2}} {
 		if err := screen.Input(ctx, in); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +129,8 @@ func TestOwnersControls(t *testing.T) {
 	if _, is, err := screen.Control(ctx, n[1].Bounds.Center()); is || err != nil {
 		t.Error(is, err)
 	}
-	if boxes, err := screen.Secrets(ctx, []page.Ref{n[4].Ref}); err != nil || len(boxes) != 2 || boxes[0] != n[4].Bounds || boxes[1] != n[1].Bounds {
+	if boxes, err := screen.Secrets(ctx, []page.Ref{n[4].Ref}); err != nil || len(boxes) != 2 || boxes[0] != n[4].Bounds ||
+		boxes[1] != n[1].Bounds {
 		t.Error(boxes, err)
 	}
 	if all, err := screen.Elements(ctx, 5); err != nil || len(all) != 5 {
@@ -151,7 +155,8 @@ func TestOwnersControls(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "one.txt")
-	for _, err := range []error{os.Chmod(dir, 0o755), os.WriteFile(path, []byte("x"), 0o644), screen.Choose(ctx, []string{path})} {
+	for _, err := range []error{os.Chmod(dir, 0o755), os.WriteFile(path, []byte("x"), 0o644),
+		screen.Choose(ctx, []string{path})} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,8 @@ func (dp *display) screenshot(ctx context.Context, s page.Shot) (page.Picture, e
 		var got cdpage.CaptureScreenshotResult
 		err = dp.tab.steady(ctx, func(ctx context.Context) (err error) {
 			got, err = cdp.Call(ctx, dp.tab.session, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{
-				Format: cdpage.CaptureScreenshotFormatPng, Clip: area.clip, CaptureBeyondViewport: &s.Full, OptimizeForSpeed: new(true),
+				Format: cdpage.CaptureScreenshotFormatPng, Clip: area.clip, CaptureBeyondViewport: &s.Full,
+				OptimizeForSpeed: new(true),
 			})
 			return unpictured(err)
 		})
@@ -261,7 +262,8 @@ func (a area) encode(data []byte, cover []page.Box, s page.Shot) (page.Picture, 
 	draw.Draw(flat, flat.Bounds(), img, img.Bounds().Min, draw.Src)
 	kx, ky := float64(config.Width)/a.w, float64(config.Height)/a.h
 	for _, b := range cover {
-		r := image.Rect(int(math.Floor((b.X-a.x)*kx)), int(math.Floor((b.Y-a.y)*ky)), int(math.Ceil((b.X+b.W-a.x)*kx)), int(math.Ceil((b.Y+b.H-a.y)*ky)))
+		r := image.Rect(int(math.Floor((b.X-a.x)*kx)), int(math.Floor((b.Y-a.y)*ky)), int(math.Ceil((b.X+b.W-a.x)*kx)),
+			int(math.Ceil((b.Y+b.H-a.y)*ky)))
 		draw.Draw(flat, r.Inset(-2), image.NewUniform(color.Gray{Y: 0x55}), image.Point{}, draw.Src)
 	}
 	var out bytes.Buffer

@@ -114,7 +114,8 @@ func isGrey(img image.Image, x, y int) bool {
 
 // That the browser has no picture of a page is the page's doing, whatever it calls it.
 func TestUndrawn(t *testing.T) {
-	for message, code := range map[string]int64{"Cannot take screenshot with 0 width.": -32000, "Unable to capture screenshot": -32000, "Internal error": -32603} {
+	for message, code := range map[string]int64{"Cannot take screenshot with 0 width.": -32000,
+		"Unable to capture screenshot": -32000, "Internal error": -32603} {
 		if err := chromium.Unpictured(&cdproto.Error{Code: code, Message: message}); !errors.Is(err, page.ErrUndrawn) {
 			t.Errorf("%s: %v", message, err)
 		}

@@ -76,12 +76,13 @@ func TestWhatNobodySees(t *testing.T) {
 		body string
 		seen bool
 	}{
-		"scrolled out of a list":      {`<div style="height:50px;overflow:auto"><p style="height:500px"></p><p data-testid=x>Saved</p></div>`, true},
-		"cut off by its list":         {`<div style="height:50px;overflow:hidden"><p style="height:500px"></p><p data-testid=x>Saved</p></div>`, false},
-		"list that nobody sees":       {`<div style="height:0;overflow:auto"><p data-testid=x>Saved</p></div>`, false},
-		"menu that its bar cuts not":  {`<div style="height:20px;overflow:hidden"><div data-testid=x style="position:absolute;top:100px">Saved</div></div>`, true},
-		"notice over a page":          {`<div style="overflow:hidden;height:0"><div data-testid=x style="position:fixed;top:10px">Saved</div></div>`, true},
-		"written from right to left":  {`<script>document.documentElement.dir="rtl"</script><p data-testid=x>Saved</p>`, true},
+		"scrolled out of a list":     {`<div style="height:50px;overflow:auto"><p style="height:500px"></p><p data-testid=x>Saved</p></div>`, true},
+		"cut off by its list":        {`<div style="height:50px;overflow:hidden"><p style="height:500px"></p><p data-testid=x>Saved</p></div>`, false},
+		"list that nobody sees":      {`<div style="height:0;overflow:auto"><p data-testid=x>Saved</p></div>`, false},
+		"menu that its bar cuts not": {`<div style="height:20px;overflow:hidden"><div data-testid=x style="position:absolute;top:100px">Saved</div></div>`, true},
+		"notice over a page":         {`<div style="overflow:hidden;height:0"><div data-testid=x style="position:fixed;top:10px">Saved</div></div>`, true},
+		"written from right to left": {`<script>document.documentElement.dir="rtl"</script><p data-testid=x>Saved</p>`,
+			true},
 		"far right":                   {`<p data-testid=x style="position:absolute;left:3000px">Saved</p>`, true},
 		"far right, and cut":          {`<style>html{overflow-x:hidden}</style><p data-testid=x style="position:absolute;left:3000px">Saved</p>`, false},
 		"in a frame":                  {`<iframe srcdoc="<p data-testid=x>Saved</p>"></iframe>`, true},
@@ -132,14 +133,16 @@ func TestLeave(t *testing.T) {
 			_, err := tab.Fill(t.Context(), ref, "a")
 			return err
 		}, "focus input"},
-		"a field that shows a list": {`<input data-testid=x oninput="l.hidden=false"><ul id=l hidden><li>abc</ul>`, func(tab page.Tab, ref page.Ref) error {
-			_, err := tab.Fill(t.Context(), ref, "a")
-			return err
-		}, "focus input"},
-		"a field that shows a word": {`<input data-testid=x oninput="l.textContent='unsaved'"><p id=l></p>`, func(tab page.Tab, ref page.Ref) error {
-			_, err := tab.Fill(t.Context(), ref, "a")
-			return err
-		}, "focus input change blur"},
+		"a field that shows a list": {`<input data-testid=x oninput="l.hidden=false"><ul id=l hidden><li>abc</ul>`,
+			func(tab page.Tab, ref page.Ref) error {
+				_, err := tab.Fill(t.Context(), ref, "a")
+				return err
+			}, "focus input"},
+		"a field that shows a word": {`<input data-testid=x oninput="l.textContent='unsaved'"><p id=l></p>`,
+			func(tab page.Tab, ref page.Ref) error {
+				_, err := tab.Fill(t.Context(), ref, "a")
+				return err
+			}, "focus input change blur"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tab, ctx := open(t, written("<!doctype html>"+c.body+log))
@@ -168,7 +171,8 @@ func TestSent(t *testing.T) {
 		`fetch("/set?v=2")`:              1,
 		`document.head.innerHTML+="<link rel=stylesheet href=/s.css>"`: 0,
 	} {
-		tab, ctx := open(t, written(`<!doctype html><input data-testid=x onblur='`+script+`;setTimeout(()=>document.title="done",50)'><script>fetch("/poll").finally(()=>document.title="ready")</script>`))
+		tab, ctx := open(t, written(`<!doctype html><input data-testid=x onblur='`+script+
+			`;setTimeout(()=>document.title="done",50)'><script>fetch("/poll").finally(()=>document.title="ready")</script>`))
 		titled := func(want string) (o *page.Observation) {
 			for o == nil || o.Title != want {
 				o = observed(t, ctx, tab)

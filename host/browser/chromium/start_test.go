@@ -96,7 +96,8 @@ func descriptors(t *testing.T, pid int) map[string]string {
 // itself.
 func TestArgumentsAreTheLibrarys(t *testing.T) {
 	var library []string
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("/nonexistent"), chromedp.UserDataDir("/profile"),
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("/nonexistent"),
+		chromedp.UserDataDir("/profile"),
 		chromedp.Flag("no-sandbox", false), chromedp.Flag("remote-debugging-pipe", true),
 		chromedp.ModifyCmdFunc(func(c *exec.Cmd) { library = c.Args[1:] }))
 	for _, f := range chromium.Flags("http://127.0.0.1:9", 1280, 800) {
@@ -139,7 +140,8 @@ func TestArgumentsAreTheLibrarys(t *testing.T) {
 
 // What no browser is started with.
 func TestStartRefuses(t *testing.T) {
-	good := chromium.Options{Binary: chromium.Binary{Path: "/nonexistent"}, Profile: "/p", Home: "/h", Proxy: "http://127.0.0.1:9"}
+	good := chromium.Options{Binary: chromium.Binary{Path: "/nonexistent"}, Profile: "/p", Home: "/h",
+		Proxy: "http://127.0.0.1:9"}
 	if os.Geteuid() == 0 {
 		good.UID, good.GID = 200000, 200000
 	}

@@ -130,10 +130,12 @@ func (t *Tab) prepare(ctx context.Context) error {
 	if err := t.settle(ctx, t.session); err != nil {
 		return err
 	}
-	if _, err := cdp.Call(ctx, t.session, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+	if _, err := cdp.Call(ctx, t.session, emulation.SetFocusEmulationEnabled,
+		emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		return err
 	}
-	if _, err := cdp.Call(ctx, t.session, cdpage.SetInterceptFileChooserDialog, cdpage.SetInterceptFileChooserDialogParams{Enabled: true}); err != nil {
+	if _, err := cdp.Call(ctx, t.session, cdpage.SetInterceptFileChooserDialog,
+		cdpage.SetInterceptFileChooserDialogParams{Enabled: true}); err != nil {
 		return err
 	}
 	if err := t.measure(ctx, t.display.viewport); err != nil {
@@ -193,7 +195,8 @@ func (t *Tab) ID() string { return t.id }
 func (t *Tab) Facts() page.Facts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := page.Facts{URL: t.loads.url, Host: hostOf(t.loads.url), Loader: string(t.loads.loader), Document: t.loads.document(), Crashed: t.gone != nil, Leaving: t.traffic.leaving()}
+	f := page.Facts{URL: t.loads.url, Host: hostOf(t.loads.url), Loader: string(t.loads.loader),
+		Document: t.loads.document(), Crashed: t.gone != nil, Leaving: t.traffic.leaving()}
 	if t.dialogs.open != nil {
 		d := *t.dialogs.open
 		f.Dialog = &d
@@ -264,7 +267,8 @@ func external(address string) bool {
 		return false
 	}
 	switch strings.ToLower(scheme) {
-	case "http", "https", "about", "data", "blob", "javascript", "file", "chrome", "chrome-error", "chrome-extension", "devtools", "view-source", "ftp", "filesystem":
+	case "http", "https", "about", "data", "blob", "javascript", "file", "chrome", "chrome-error", "chrome-extension",
+		"devtools", "view-source", "ftp", "filesystem":
 		return false
 	}
 	return true

@@ -55,7 +55,8 @@ func shareBrowser() {
 	}
 	o := chromium.Options{
 		Binary: bin, Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"),
-		Proxy: shared.server.URL, Tabs: chromium.TabOptions{Allowed: allowed}, MaxTabs: 50, Window: page.Viewport{Width: 1000, Height: 700},
+		Proxy: shared.server.URL, Tabs: chromium.TabOptions{Allowed: allowed}, MaxTabs: 50,
+		Window: page.Viewport{Width: 1000, Height: 700},
 	}
 	if os.Getuid() == 0 {
 		o.UID = int(uids.Add(1))
@@ -163,26 +164,32 @@ func look(t *testing.T, ctx context.Context, tab page.Tab, css ...string) []page
 
 func TestRead(t *testing.T) {
 	tab, ctx := open(t, "form.html")
-	n := look(t, ctx, tab, "#email", "#pw", "#terms", "#notes", "#theme", "#volume", "[data-testid=save]", "#off", "#unseen", "#deep", "#inside", "#plain", "#pointer", "#edit", "#far")
+	n := look(t, ctx, tab, "#email", "#pw", "#terms", "#notes", "#theme", "#volume", "[data-testid=save]", "#off",
+		"#unseen", "#deep", "#inside", "#plain", "#pointer", "#edit", "#far")
 	for i, want := range []struct{ role, name string }{
-		{"textbox", "E-mail address"}, {"textbox", "Password"}, {"checkbox", "I agree"}, {"textbox", "Notes"}, {"combobox", "Theme"}, {"slider", "Volume"}, {"button", "Save it"},
-		{"button", "Off"}, {"button", "Unseen"}, {"button", "Deep"}, {"", ""}, {"", ""}, {"", ""}, {"textbox", "Story"}, {"button", "Far"},
+		{"textbox", "E-mail address"}, {"textbox", "Password"}, {"checkbox", "I agree"}, {"textbox", "Notes"},
+		{"combobox", "Theme"}, {"slider", "Volume"}, {"button", "Save it"}, {"button", "Off"}, {"button", "Unseen"},
+		{"button", "Deep"}, {"", ""}, {"", ""}, {"", ""}, {"textbox", "Story"}, {"button", "Far"},
 	} {
 		if n[i].Role != want.role || n[i].Name != want.name {
 			t.Errorf("%s is %q %q, not %q %q", n[i].ID, n[i].Role, n[i].Name, want.role, want.name)
 		}
 	}
-	email, pw, theme, volume, save, off, unseen, deep, inside, plain, pointer, edit, far := n[0], n[1], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14]
-	if !email.Editable || !email.InForm || !email.Visible || !email.InView || email.Placeholder != "you@example.com" || email.Autocomplete != "email" || email.Label != "E-mail address" {
+	email, pw, theme, volume, save, off, unseen, deep, inside, plain, pointer, edit, far := n[0], n[1], n[4], n[5], n[6],
+		n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14]
+	if !email.Editable || !email.InForm || !email.Visible || !email.InView || email.Placeholder != "you@example.com" ||
+		email.Autocomplete != "email" || email.Label != "E-mail address" {
 		t.Errorf("email: %+v", email)
 	}
 	if !pw.Secret || pw.State.TextValue == nil {
 		t.Errorf("password: %+v", pw)
 	}
-	if s := theme.State.Selected; s == nil || s.ID != "dark" || s.Label != "Dark" || len(theme.Options) != 3 || !theme.Options[2].Disabled {
+	if s := theme.State.Selected; s == nil || s.ID != "dark" || s.Label != "Dark" || len(theme.Options) != 3 ||
+		!theme.Options[2].Disabled {
 		t.Errorf("theme: %+v", theme)
 	}
-	if volume.State.Value == nil || *volume.State.Value != 4 || *volume.State.Range != (page.Range{Min: 0, Max: 10, Step: 2}) {
+	if volume.State.Value == nil || *volume.State.Value != 4 ||
+		*volume.State.Range != (page.Range{Min: 0, Max: 10, Step: 2}) {
 		t.Errorf("volume: %+v", volume.State)
 	}
 	if !save.Submits || save.TestID != "save" || !save.Native {
@@ -216,7 +223,8 @@ func TestClickTurnedAway(t *testing.T) {
 		{`over.style.height = "100px"`, true, `[]`},
 		{`over.innerHTML = "<button style='position:fixed;inset:0' id=cover>x"`, true, `[]`},
 		{`save.remove()`, true, `[]`},
-		{`save.onpointerdown = () => save.remove()`, false, `["pointerdown save","mousedown ","pointerup other","mouseup other"]`},
+		{`save.onpointerdown = () => save.remove()`, false,
+			`["pointerdown save","mousedown ","pointerup other","mouseup other"]`},
 	} {
 		tab, ctx := open(t, written(other))
 		r, err := tab.Ready(ctx, look(t, ctx, tab, "#save")[0].Ref, page.Point{X: 0.5, Y: 0.5})
@@ -234,7 +242,8 @@ func TestClickTurnedAway(t *testing.T) {
 		if !c.turned {
 			continue
 		}
-		if d, err := tab.Click(ctx, page.Click{At: r.Point}); err != nil || d.Turned || eval(t, shared.browser, "hits") == "[]" {
+		if d, err := tab.Click(ctx, page.Click{At: r.Point}); err != nil || d.Turned ||
+			eval(t, shared.browser, "hits") == "[]" {
 			t.Errorf("%q: the next click is turned away too: %+v, %v", c.then, d, err)
 		}
 	}
@@ -243,8 +252,10 @@ func TestClickTurnedAway(t *testing.T) {
 // A click counts where it arrives on what a page drew anew in the place of what was
 // looked at, if that is the same by name and nature, and not otherwise.
 func TestClickOnWhatWasDrawnAnew(t *testing.T) {
-	for then, want := range map[string]bool{"<button>Save</button>": true, "<button><b>Save</b></button>": true, "<button>Delete</button>": false, "<a href=/form.html>Save</a>": false, "": false} {
-		tab, ctx := open(t, written(`<div id=root><button>Save</button></div><style>button,a{display:block;width:200px;height:40px}</style>`))
+	for then, want := range map[string]bool{"<button>Save</button>": true, "<button><b>Save</b></button>": true,
+		"<button>Delete</button>": false, "<a href=/form.html>Save</a>": false, "": false} {
+		tab, ctx := open(t, written(
+			`<div id=root><button>Save</button></div><style>button,a{display:block;width:200px;height:40px}</style>`))
 		r, err := tab.Ready(ctx, look(t, ctx, tab, "button")[0].Ref, page.Point{X: 0.5, Y: 0.5})
 		if err != nil || r.Fault != "" {
 			t.Fatal(r, err)
@@ -273,11 +284,13 @@ func TestClick(t *testing.T) {
 		t.Error("it is not checked")
 	}
 	_ = mark
-	for i, want := range []string{1: "obscured", 2: "disabled", 3: "outside_viewport", 4: "outside_viewport", 5: "not_visible"} {
+	for i, want := range []string{1: "obscured", 2: "disabled", 3: "outside_viewport",
+		4: "outside_viewport", 5: "not_visible"} {
 		if want == "" {
 			continue
 		}
-		if r, err := tab.Ready(ctx, n[i].Ref, page.Point{X: 0.5, Y: 0.5}); err != nil || r.Fault != want || want == "obscured" && r.By != "dialog" {
+		if r, err := tab.Ready(ctx, n[i].Ref, page.Point{X: 0.5, Y: 0.5}); err != nil || r.Fault != want ||
+			want == "obscured" && r.By != "dialog" {
 			t.Errorf("%s: %q %q, %v, want %s", n[i].ID, r.Fault, r.By, err, want)
 		}
 	}
@@ -310,7 +323,8 @@ func TestFill(t *testing.T) {
 	if d, err := tab.Fill(ctx, n[1].Ref, ""); err != nil || *look(t, ctx, tab, "#notes")[0].State.TextValue != "" {
 		t.Error("not cleared", d, err)
 	}
-	if d, err := tab.Keys(ctx, n[0].Ref, "x@Y.z", true); err != nil || d.Trusted < 10 || *look(t, ctx, tab, "#email")[0].State.TextValue != "x@Y.z" {
+	if d, err := tab.Keys(ctx, n[0].Ref, "x@Y.z", true); err != nil || d.Trusted < 10 ||
+		*look(t, ctx, tab, "#email")[0].State.TextValue != "x@Y.z" {
 		t.Error("keys", d, err)
 	}
 	if _, err := tab.Press(ctx, n[0].Ref, "Control+A", 1); err != nil {
@@ -325,7 +339,8 @@ func TestFill(t *testing.T) {
 	if out := look(t, ctx, tab, "#out")[0]; out.Text != "" && !strings.HasPrefix(out.Text, "sent") {
 		t.Error(out.Text)
 	}
-	for _, chord := range []string{"F12", "Control+Shift+I", "Control+w", "Ctrl+T", "Alt+F4", "Hyper+A", "Control+Nothing", "", "F5"} {
+	for _, chord := range []string{"F12", "Control+Shift+I", "Control+w", "Ctrl+T", "Alt+F4", "Hyper+A",
+		"Control+Nothing", "", "F5"} {
 		if _, err := tab.Press(ctx, "", chord, 1); !errors.Is(err, page.ErrKey) {
 			t.Errorf("%q is pressed: %v", chord, err)
 		}

@@ -140,7 +140,8 @@ func TestPermissionsAreDenied(t *testing.T) {
 	if got := eval(t, b, `isSecureContext`); got != "true" {
 		t.Fatalf("secure: %s", got)
 	}
-	for _, name := range []string{"camera", "microphone", "geolocation", "notifications", "midi", "clipboard-read", "local-fonts"} {
+	for _, name := range []string{"camera", "microphone", "geolocation", "notifications", "midi",
+		"clipboard-read", "local-fonts"} {
 		if got := eval(t, b, `navigator.permissions.query({name: "`+name+`"}).then(p => p.state)`); got != `"denied"` {
 			t.Errorf("%s is %s", name, got)
 		}

@@ -325,7 +325,8 @@ func (o *preamble) webSocket(to destination) string {
 	h, err := lines.ReadMIMEHeader()
 	parts := strings.Split(request, " ")
 	switch {
-	case err != nil, len(parts) != 3, parts[0] != http.MethodGet, !strings.HasPrefix(parts[1], "/"), parts[2] != "HTTP/1.1",
+	case err != nil, len(parts) != 3, parts[0] != http.MethodGet, !strings.HasPrefix(parts[1], "/"),
+		parts[2] != "HTTP/1.1",
 		len(h["Host"]) != 1, !strings.EqualFold(strings.Join(h["Upgrade"], ","), "websocket"),
 		h["Content-Length"] != nil, h["Transfer-Encoding"] != nil:
 		return VerdictProtocol

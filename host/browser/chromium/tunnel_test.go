@@ -26,7 +26,10 @@ import (
 // secure starts a server with TLS and returns its port.
 func secure(t *testing.T) string {
 	t.Helper()
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.TLS.ServerName) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		fmt.Fprint(w, r.TLS.ServerName)
+	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
@@ -94,50 +97,73 @@ func TestOpenings(t *testing.T) {
 		verdict string
 		broken  bool // no verdict, but the end
 	}{
-		"the host":                  {host, "https", named(host), "", false},
-		"the host, in capitals":     {host, "https", named("SITE.Example"), "", false},
-		"another host":              {host, "https", named("evil.example"), "server_name_denied", false},
-		"a subdomain":               {host, "https", named("a.site.example"), "server_name_denied", false},
-		"no name":                   {host, "https", hello(t, &tls.Config{}), "server_name_denied", false},
-		"an address has none":       {"192.0.2.1", "https", hello(t, &tls.Config{}), "", false},
-		"an address with a name":    {"192.0.2.1", "https", named(host), "server_name_denied", false},
-		"old versions":              {host, "https", hello(t, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS12}), "", false},
-		"records of one byte":       {host, "https", inRecords(named(host), 1), "", false},
-		"another, records of 7":     {host, "https", inRecords(named("evil.example"), 7), "server_name_denied", false},
-		"encrypted, outer the host": {host, "https", hello(t, &tls.Config{ServerName: "inner.example", MinVersion: tls.VersionTLS13, EncryptedClientHelloConfigList: encryptedHello(t, host)}), "", false},
-		"encrypted, outer another":  {host, "https", hello(t, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS13, EncryptedClientHelloConfigList: encryptedHello(t, "front.example")}), "server_name_denied", false},
-		"TLS where only http is":    {host, "http", named(host), "scheme_denied", false},
-		"either, TLS":               {host, both, named(host), "", false},
-		"half a hello":              {host, "https", named(host)[:100], "", true},
-		"nothing":                   {host, both, nil, "", true},
-		"no hello":                  {host, "https", []byte{22, 3, 1, 0, 4, 1, 0, 0, 0}, "server_name_denied", false},
-		"an alert":                  {host, "https", []byte{21, 3, 1, 0, 2, 1, 0}, "scheme_denied", false},
-		"a record beyond all bound": {host, "https", append([]byte{22, 3, 1, 0xff, 0xff}, make([]byte, 70000)...), "server_name_denied", false},
-		"empty records for ever":    {host, "https", []byte(strings.Repeat("\x16\x03\x01\x00\x00", 20000)), "server_name_denied", false},
+		"the host":               {host, "https", named(host), "", false},
+		"the host, in capitals":  {host, "https", named("SITE.Example"), "", false},
+		"another host":           {host, "https", named("evil.example"), "server_name_denied", false},
+		"a subdomain":            {host, "https", named("a.site.example"), "server_name_denied", false},
+		"no name":                {host, "https", hello(t, &tls.Config{}), "server_name_denied", false},
+		"an address has none":    {"192.0.2.1", "https", hello(t, &tls.Config{}), "", false},
+		"an address with a name": {"192.0.2.1", "https", named(host), "server_name_denied", false},
+		"old versions": {host, "https",
+			hello(t, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS12}), "", false},
+		"records of one byte":   {host, "https", inRecords(named(host), 1), "", false},
+		"another, records of 7": {host, "https", inRecords(named("evil.example"), 7), "server_name_denied", false},
+		"encrypted, outer the host": {host, "https",
+			hello(t, &tls.Config{ServerName: "inner.example", MinVersion: tls.VersionTLS13,
+				EncryptedClientHelloConfigList: encryptedHello(t, host)}), "", false},
+		"encrypted, outer another": {host, "https",
+			hello(t, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS13,
+				EncryptedClientHelloConfigList: encryptedHello(t, "front.example")}), "server_name_denied", false},
+		"TLS where only http is": {host, "http", named(host), "scheme_denied", false},
+		"either, TLS":            {host, both, named(host), "", false},
+		"half a hello":           {host, "https", named(host)[:100], "", true},
+		"nothing":                {host, both, nil, "", true},
+		"no hello":               {host, "https", []byte{22, 3, 1, 0, 4, 1, 0, 0, 0}, "server_name_denied", false},
+		"an alert":               {host, "https", []byte{21, 3, 1, 0, 2, 1, 0}, "scheme_denied", false},
+		"a record beyond all bound": {host, "https", append([]byte{22, 3, 1, 0xff, 0xff}, make([]byte, 70000)...),
+			"server_name_denied", false},
+		"empty records for ever": {host, "https", []byte(strings.Repeat("\x16\x03\x01\x00\x00", 20000)),
+			"server_name_denied", false},
 
-		"a WebSocket":                 {host, "http", socket, "", false},
-		"either, a WebSocket":         {host, both, socket, "", false},
-		"a WebSocket where TLS is":    {host, "https", socket, "scheme_denied", false},
-		"no WebSocket":                {host, "http", ask("Host: site.example:8080"), "protocol_denied", false},
-		"of another host":             {host, "http", ask("Host: evil.example:8080", "Upgrade: websocket"), "server_name_denied", false},
-		"of another port":             {host, "http", ask("Host: site.example", "Upgrade: websocket"), "server_name_denied", false},
-		"of no host":                  {host, "http", ask("Upgrade: websocket"), "protocol_denied", false},
-		"of two hosts":                {host, "http", ask("Host: site.example:8080", "Host: evil.example", "Upgrade: websocket"), "protocol_denied", false},
-		"with a body":                 {host, "http", ask("Host: site.example:8080", "Upgrade: websocket", "Content-Length: 5"), "protocol_denied", false},
-		"in chunks":                   {host, "http", ask("Host: site.example:8080", "Upgrade: websocket", "Transfer-Encoding: chunked"), "protocol_denied", false},
-		"another protocol":            {host, "http", ask("Host: site.example:8080", "Upgrade: h2c"), "protocol_denied", false},
-		"several protocols":           {host, "http", ask("Host: site.example:8080", "Upgrade: websocket", "Upgrade: h2c"), "protocol_denied", false},
-		"more behind it":              {host, "http", append(socket[:len(socket):len(socket)], "GET /"...), "protocol_denied", false},
-		"bare line ends":              {host, "http", []byte(strings.ReplaceAll(string(socket), "\r\n", "\n")), "protocol_denied", false},
-		"a bare line end":             {host, "http", ask("Host: site.example:8080\nX: y", "Upgrade: websocket"), "protocol_denied", false},
-		"a bare return":               {host, "http", ask("Host: site.example:8080\rX: y", "Upgrade: websocket"), "protocol_denied", false},
-		"folded":                      {host, "http", ask("Host: site.example:8080", " x", "Upgrade: websocket"), "protocol_denied", false},
-		"absolute form":               {host, "http", []byte("GET http://evil.example/ HTTP/1.1\r\nHost: site.example:8080\r\nUpgrade: websocket\r\n\r\n"), "protocol_denied", false},
-		"a post":                      {host, "http", []byte("POST / HTTP/1.1\r\nHost: site.example:8080\r\nUpgrade: websocket\r\n\r\n"), "protocol_denied", false},
+		"a WebSocket":              {host, "http", socket, "", false},
+		"either, a WebSocket":      {host, both, socket, "", false},
+		"a WebSocket where TLS is": {host, "https", socket, "scheme_denied", false},
+		"no WebSocket":             {host, "http", ask("Host: site.example:8080"), "protocol_denied", false},
+		"of another host": {host, "http", ask("Host: evil.example:8080", "Upgrade: websocket"),
+			"server_name_denied", false},
+		"of another port": {host, "http", ask("Host: site.example", "Upgrade: websocket"),
+			"server_name_denied", false},
+		"of no host": {host, "http", ask("Upgrade: websocket"), "protocol_denied", false},
+		"of two hosts": {host, "http",
+			ask("Host: site.example:8080", "Host: evil.example", "Upgrade: websocket"), "protocol_denied", false},
+		"with a body": {host, "http",
+			ask("Host: site.example:8080", "Upgrade: websocket", "Content-Length: 5"), "protocol_denied", false},
+		"in chunks": {host, "http",
+			ask("Host: site.example:8080", "Upgrade: websocket", "Transfer-Encoding: chunked"), "protocol_denied", false},
+		"another protocol": {host, "http", ask("Host: site.example:8080", "Upgrade: h2c"),
+			"protocol_denied", false},
+		"several protocols": {host, "http", ask("Host: site.example:8080", "Upgrade: websocket", "Upgrade: h2c"),
+			"protocol_denied", false},
+		"more behind it": {host, "http", append(socket[:len(socket):len(socket)], "GET /"...),
+			"protocol_denied", false},
+		"bare line ends": {host, "http", []byte(strings.ReplaceAll(string(socket), "\r\n", "\n")),
+			"protocol_denied", false},
+		"a bare line end": {host, "http", ask("Host: site.example:8080\nX: y", "Upgrade: websocket"),
+			"protocol_denied", false},
+		"a bare return": {host, "http", ask("Host: site.example:8080\rX: y", "Upgrade: websocket"),
+			"protocol_denied", false},
+		"folded": {host, "http", ask("Host: site.example:8080", " x", "Upgrade: websocket"),
+			"protocol_denied", false},
+		"absolute form": {host, "http",
+			[]byte("GET http://evil.example/ HTTP/1.1\r\nHost: site.example:8080\r\nUpgrade: websocket\r\n\r\n"),
+			"protocol_denied", false},
+		"a post": {host, "http",
+			[]byte("POST / HTTP/1.1\r\nHost: site.example:8080\r\nUpgrade: websocket\r\n\r\n"), "protocol_denied", false},
 		"HTTP/2 by prior knowledge":   {host, "http", []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "protocol_denied", false},
 		"a server's word first (SSH)": {host, "http", []byte("SSH-2.0-x\r\n"), "protocol_denied", false},
-		"an endless head":             {host, "http", []byte("GET / HTTP/1.1\r\nX: " + strings.Repeat("a", 70000)), "protocol_denied", false},
-		"half a head":                 {host, "http", socket[:30], "", true},
+		"an endless head": {host, "http", []byte("GET / HTTP/1.1\r\nX: " + strings.Repeat("a", 70000)),
+			"protocol_denied", false},
+		"half a head": {host, "http", socket[:30], "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdict, sent, err := chromium.Preamble(c.host, 8080, c.may != "http", c.may != "https", c.data)
@@ -164,7 +190,8 @@ func FuzzOpening(f *testing.F) {
 			t.Error("what is sent is not what came")
 		}
 		text := strings.ToLower(string(sent))
-		if verdict == "" && err == nil && data[0] != 22 && (!strings.Contains(text, "site.example") || !strings.HasSuffix(text, "\r\n\r\n")) {
+		if verdict == "" && err == nil && data[0] != 22 &&
+			(!strings.Contains(text, "site.example") || !strings.HasSuffix(text, "\r\n\r\n")) {
 			t.Errorf("%q passed", data)
 		}
 	})
@@ -259,7 +286,8 @@ func TestWebSocket(t *testing.T) {
 	consent <- true
 	c := tunnel(t, g, "site.example:"+port)
 	c.send("%s", request)
-	if _, err := io.ReadFull(c.in, make([]byte, len("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\nwelcome"))); err != nil {
+	if _, err := io.ReadFull(c.in,
+		make([]byte, len("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\nwelcome"))); err != nil {
 		t.Fatal(err)
 	}
 	c.send("frames")

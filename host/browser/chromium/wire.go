@@ -81,7 +81,8 @@ func (w *wire) knownEvent(m *cdproto.Message) bool {
 	defer w.mu.Unlock()
 	known, seen := w.known[m.Method]
 	if !seen && len(w.known) < 4096 {
-		_, err := cdproto.UnmarshalMessage(&cdproto.Message{Method: m.Method, Params: []byte("{}")}, chromedp.DefaultUnmarshalOptions)
+		_, err := cdproto.UnmarshalMessage(&cdproto.Message{Method: m.Method, Params: []byte("{}")},
+			chromedp.DefaultUnmarshalOptions)
 		known = err == nil || superseded[m.Method]
 		w.known[m.Method] = known
 	}
@@ -153,7 +154,8 @@ func (w *wire) tell(ctx context.Context, session target.SessionID, method string
 	if err != nil {
 		return err
 	}
-	m := &cdproto.Message{ID: toldFrom + told.Add(1)%(toldFrom/2), SessionID: session, Method: cdproto.MethodType(method), Params: buf}
+	m := &cdproto.Message{ID: toldFrom + told.Add(1)%(toldFrom/2), SessionID: session,
+		Method: cdproto.MethodType(method), Params: buf}
 	written := make(chan error, 1)
 	go func() { written <- w.Write(ctx, m) }() // blocks while a stopped browser's pipe is full
 	select {

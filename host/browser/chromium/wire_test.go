@@ -34,7 +34,8 @@ func TestEndlessMessage(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	long := `{"id":1,"result":{"data":"` + strings.Repeat("x", 20<<20) + `"}}` + "\x00"
-	if _, err := chromium.Heard(t.Context(), io.NopCloser(strings.NewReader(strings.Repeat(long, 8)))); !errors.Is(err, io.EOF) {
+	if _, err := chromium.Heard(t.Context(), io.NopCloser(strings.NewReader(strings.Repeat(long, 8)))); !errors.Is(err,
+		io.EOF) {
 		t.Errorf("many long ones: %v", err)
 	}
 }

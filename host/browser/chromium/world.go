@@ -40,8 +40,10 @@ func (w *world) callWith(ctx context.Context, objects []runtime.RemoteObjectID, 
 	return w.invoke(ctx, callFunction, false, objects, result, name, nil)
 }
 
-func (w *world) invoke(ctx context.Context, function string, wait bool, objects []runtime.RemoteObjectID, result any, name string, args []any) error {
-	p := runtime.CallFunctionOnParams{FunctionDeclaration: function, ExecutionContextID: w.id, ReturnByValue: new(true), Silent: new(true), AwaitPromise: &wait}
+func (w *world) invoke(ctx context.Context, function string, wait bool, objects []runtime.RemoteObjectID, result any,
+	name string, args []any) error {
+	p := runtime.CallFunctionOnParams{FunctionDeclaration: function, ExecutionContextID: w.id, ReturnByValue: new(true),
+		Silent: new(true), AwaitPromise: &wait}
 	// All arguments are one list, since the library omits empty arguments.
 	v, err := json.Marshal(append([]any{name}, args...))
 	if err != nil {
@@ -84,8 +86,8 @@ func (w *world) object(ctx context.Context, group string, number int) (runtime.R
 		return "", err
 	}
 	got, err := cdp.Call(ctx, w.session, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
-		FunctionDeclaration: `function(n) { return sluice.node(n) }`, ExecutionContextID: w.id, ObjectGroup: group, Silent: new(true),
-		Arguments: []*runtime.CallArgument{{Value: v}},
+		FunctionDeclaration: `function(n) { return sluice.node(n) }`, ExecutionContextID: w.id,
+		ObjectGroup: group, Silent: new(true), Arguments: []*runtime.CallArgument{{Value: v}},
 	})
 	if worldGone(err) {
 		return "", fmt.Errorf("%w: %w", errWorld, err)

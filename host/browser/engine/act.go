@@ -54,7 +54,8 @@ type act struct {
 
 // newAct returns an action of which nothing has been done yet.
 func (v *verb) newAct() *act {
-	a := &act{verb: v, kind: verbKinds[v.req.Verb], set: v.settings(true), details: map[string]any{}, skip: map[page.Ref]bool{}}
+	a := &act{verb: v, kind: verbKinds[v.req.Verb], set: v.settings(true), details: map[string]any{},
+		skip: map[page.Ref]bool{}}
 	if v.req.Declared != "" && v.opt.Declared != nil {
 		a.declared = v.opt.Declared(v.req.Declared)
 	}
@@ -163,7 +164,8 @@ func (a *act) move(to string) bool {
 		return false
 	}
 	a.res.State = to
-	a.res.Transitions = append(a.res.Transitions, Transition{State: to, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
+	a.res.Transitions = append(a.res.Transitions,
+		Transition{State: to, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
 	return true
 }
 
@@ -257,7 +259,9 @@ func (a *act) dispatch() *fault {
 		return a.executed(&fault{code: StaleReference, detail: detailMoved, stage: StageResolve}, d)
 	}
 	if errors.Is(err, page.ErrKey) {
-		a.refused = &Refusal{Code: "invalid_request", Message: fmt.Sprintf("keys: %.40q: a page does not get this chord: it is the browser's own, or there is no such key", a.blocked), Verb: a.req.Verb}
+		a.refused = &Refusal{Code: "invalid_request",
+			Message: fmt.Sprintf("keys: %.40q: a page does not get this chord: it is the browser's own, or there is no such key",
+				a.blocked), Verb: a.req.Verb}
 		return nil
 	}
 	if err != nil && !d.Sent && unsent(err) {

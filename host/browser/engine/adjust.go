@@ -45,7 +45,8 @@ func adjustFits(a *act, n *page.Node) *fault {
 	}
 	w, again := a.work.(*adjusting)
 	if !again {
-		w = &adjusting{modes: a.req.Adjust.Modes, tolerance: a.req.Adjust.Tolerance, native: n.Tag == "input", pre: math.NaN()}
+		w = &adjusting{modes: a.req.Adjust.Modes, tolerance: a.req.Adjust.Tolerance,
+			native: n.Tag == "input", pre: math.NaN()}
 		if len(w.modes) == 0 {
 			w.modes = []string{modeSemantic, modeGesture, modeCoordinate}
 		}
@@ -384,7 +385,8 @@ func adjustTell(a *act) {
 		within = math.Abs(*n.State.Value-a.req.Adjust.Value) <= w.tolerance
 	}
 	a.details["pre_state"] = map[string]any{"value": finiteNumber(w.pre)}
-	a.details["target_state"] = map[string]any{"property": "value", "target_value": a.req.Adjust.Value, "tolerance": w.tolerance}
+	a.details["target_state"] = map[string]any{"property": "value", "target_value": a.req.Adjust.Value,
+		"tolerance": w.tolerance}
 	a.details["actual_state"], a.details["within_tolerance"] = actual, within
 	a.details["converged"], a.details["attempts"] = a.res.Success, w.attempts
 	a.details["adjustment_mode"], a.details["degraded"] = w.modes[w.at], w.modes[w.at] == modeCoordinate && w.attempts > 0

@@ -112,7 +112,8 @@ func (l *Look) Resolve(id *Identity, t *Target, o ResolveOptions) (*Found, *Miss
 func (l *Look) found(id *Identity, m matched) *Found {
 	first := m.found[0]
 	rest := append(slices.Clone(m.found[1:]), m.passive...)
-	f := &Found{Node: first.Node, Via: first.Via, Control: first.Control, Candidates: m.found, Element: l.element(first.Node, id.keep(l, first.Node))}
+	f := &Found{Node: first.Node, Via: first.Via, Control: first.Control, Candidates: m.found,
+		Element: l.element(first.Node, id.keep(l, first.Node))}
 	f.Element.ExpectedSignal, f.Element.Hint = ExpectedSignal(f.State()), first.Hint
 	if f.Control != nil {
 		f.Element.State = stateOf(f.Control)
@@ -131,7 +132,8 @@ func (l *Look) miss(id *Identity, code Code, detail string, list []Candidate) *M
 	return m
 }
 
-func (l *Look) resolution(id *Identity, score float64, reason string, count int, rest []Candidate, most int) Resolution {
+func (l *Look) resolution(id *Identity, score float64, reason string, count int, rest []Candidate,
+	most int) Resolution {
 	r := Resolution{Confidence: score, Reason: reason, MatchedCount: count, Alternates: []Alternate{}}
 	for _, c := range rest[:min(len(rest), most)] {
 		r.Alternates = append(r.Alternates, Alternate{
@@ -206,7 +208,8 @@ func (l *Look) NearMisses(id *Identity, s *Selector) []Alternate {
 		}
 	}
 	slices.SortStableFunc(near, func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(len(a.Node.Text), len(b.Node.Text)), a.Node.Order-b.Node.Order)
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(len(a.Node.Text), len(b.Node.Text)),
+			a.Node.Order-b.Node.Order)
 	})
 	return l.resolution(id, 0, "", 0, near, maxAlternates).Alternates
 }
@@ -218,9 +221,9 @@ func likeness(s *Selector, n *page.Node) int {
 		want string
 		have []string
 	}{
-		{s.Name, []string{n.Name, n.AriaLabel}}, {s.Label, []string{n.Label, n.AriaLabel, n.Name}}, {s.Text, []string{n.Text, n.Name}},
-		{s.Placeholder, []string{n.Placeholder}}, {s.TestID, []string{n.TestID}}, {s.ID, []string{n.ID, n.NameAtt}},
-		{s.Query, []string{n.Name, n.Text, n.Label, n.Placeholder}},
+		{s.Name, []string{n.Name, n.AriaLabel}}, {s.Label, []string{n.Label, n.AriaLabel, n.Name}},
+		{s.Text, []string{n.Text, n.Name}}, {s.Placeholder, []string{n.Placeholder}}, {s.TestID, []string{n.TestID}},
+		{s.ID, []string{n.ID, n.NameAtt}}, {s.Query, []string{n.Name, n.Text, n.Label, n.Placeholder}},
 	} {
 		for _, have := range w.have {
 			best = max(best, alike(letters(w.want), letters(have)))
@@ -249,7 +252,8 @@ func alike(want, have string) int {
 		return 0
 	case want == have:
 		return 450
-	case len(want) > 2 && len(have) < 4*len(want) && strings.Contains(have, want), len(have) > 2 && len(want) < 4*len(have) && strings.Contains(want, have):
+	case len(want) > 2 && len(have) < 4*len(want) && strings.Contains(have, want),
+		len(have) > 2 && len(want) < 4*len(have) && strings.Contains(want, have):
 		return 350
 	case len(want) > 3 && edits([]rune(want), []rune(have)) <= 1+len(want)/6:
 		return 300

@@ -14,8 +14,10 @@ func rows() *engine.Look {
 	for i := range 3 {
 		row := fmt.Sprintf("row%d", i)
 		nodes = append(nodes,
-			at(page.Node{Ref: page.Ref(row), Tag: "tr", Role: "row", TestID: row, Text: fmt.Sprintf("Invoice %d Delete", i)}, 0, float64(100*i), 400, 50),
-			at(page.Node{Ref: page.Ref("label" + row), Up: page.Ref(row), Tag: "td", Text: fmt.Sprintf("Invoice %d", i)}, 0, float64(100*i), 100, 50),
+			at(page.Node{Ref: page.Ref(row), Tag: "tr", Role: "row", TestID: row, Text: fmt.Sprintf("Invoice %d Delete", i)}, 0,
+				float64(100*i), 400, 50),
+			at(page.Node{Ref: page.Ref("label" + row), Up: page.Ref(row), Tag: "td", Text: fmt.Sprintf("Invoice %d", i)}, 0,
+				float64(100*i), 100, 50),
 			at(buttonNode("del"+row, row, "Delete"), 300, float64(100*i), 50, 50))
 	}
 	return lay(page.Query{}, nodes...)
@@ -49,15 +51,18 @@ func TestAmbiguousLook(t *testing.T) {
 		}
 	}
 	missed(t, rows(), remove(func(s *engine.Selector) { s.Index = pointer(3) }), engine.ElementNotFound, "")
-	missed(t, rows(), remove(func(s *engine.Selector) { s.Within = by(page.Selector{Role: "row"}) }), engine.AmbiguousTarget, "")
-	missed(t, rows(), remove(func(s *engine.Selector) { s.Within = by(page.Selector{TestID: "row9"}) }), engine.ElementNotFound, "")
+	missed(t, rows(), remove(func(s *engine.Selector) { s.Within = by(page.Selector{Role: "row"}) }),
+		engine.AmbiguousTarget, "")
+	missed(t, rows(), remove(func(s *engine.Selector) { s.Within = by(page.Selector{TestID: "row9"}) }),
+		engine.ElementNotFound, "")
 	missed(t, rows(), remove(func(s *engine.Selector) { s.Frame = "pay" }), engine.ElementNotFound, "")
 	missed(t, rows(), remove(func(s *engine.Selector) { s.Frame = "none" }), engine.ElementNotFound, "")
 }
 
 // TestEquallyNear: an anchor in the middle of two separates nothing.
 func TestEquallyNear(t *testing.T) {
-	l := lay(page.Query{}, at(buttonNode("a", "", "Go"), 0, 0, 10, 10), at(page.Node{Ref: "m", Tag: "p", Text: "Middle"}, 50, 0, 10, 10), at(buttonNode("b", "", "Go"), 100, 0, 10, 10))
+	l := lay(page.Query{}, at(buttonNode("a", "", "Go"), 0, 0, 10, 10),
+		at(page.Node{Ref: "m", Tag: "p", Text: "Middle"}, 50, 0, 10, 10), at(buttonNode("b", "", "Go"), 100, 0, 10, 10))
 	target := by(page.Selector{Name: "Go"})
 	target.Selector.Near = by(page.Selector{Text: "Middle"})
 	missed(t, l, target, engine.AmbiguousTarget, "")
@@ -67,10 +72,12 @@ func TestEquallyNear(t *testing.T) {
 func TestClearMargin(t *testing.T) {
 	l := lay(page.Query{}, buttonNode("as", "", "Save as"), buttonNode("b", "", "Save"), buttonNode("all", "", "Save all"))
 	f := mustClick(t, l, query("save"))
-	if f.Node.Ref != "b" || f.Resolution.Confidence != 1 || f.Resolution.MatchedCount != 1 || len(f.Resolution.Alternates) != 2 {
+	if f.Node.Ref != "b" || f.Resolution.Confidence != 1 || f.Resolution.MatchedCount != 1 ||
+		len(f.Resolution.Alternates) != 2 {
 		t.Errorf("%s %+v", f.Node.Ref, f.Resolution)
 	}
-	missed(t, lay(page.Query{}, buttonNode("as", "", "Save as"), buttonNode("all", "", "Save all")), query("save"), engine.AmbiguousTarget, "")
+	missed(t, lay(page.Query{}, buttonNode("as", "", "Save as"), buttonNode("all", "", "Save all")), query("save"),
+		engine.AmbiguousTarget, "")
 }
 
 // TestCollision: elements that share a stable id are always ambiguous, and up to ten
@@ -88,7 +95,8 @@ func TestCollision(t *testing.T) {
 	for i := range nodes {
 		nodes[i].Ref = page.Ref(fmt.Sprint("c", i))
 	}
-	m := missed(t, lay(page.Query{}, nodes...), by(page.Selector{TestID: "save", Query: "save"}), engine.AmbiguousTarget, "")
+	m := missed(t, lay(page.Query{}, nodes...), by(page.Selector{TestID: "save", Query: "save"}),
+		engine.AmbiguousTarget, "")
 	if m.Resolution.MatchedCount != 12 || len(m.Resolution.Alternates) != 10 {
 		t.Errorf("%d of %d", len(m.Resolution.Alternates), m.Resolution.MatchedCount)
 	}
@@ -99,13 +107,16 @@ func TestCollision(t *testing.T) {
 func TestHidden(t *testing.T) {
 	hidden := buttonNode("h", "", "Save")
 	hidden.Type = "hidden"
-	if f := mustClick(t, lay(page.Query{}, hidden, buttonNode("b", "", "Save")), by(page.Selector{Name: "Save"})); f.Node.Ref != "b" {
+	if f := mustClick(t, lay(page.Query{}, hidden, buttonNode("b", "", "Save")),
+		by(page.Selector{Name: "Save"})); f.Node.Ref != "b" {
 		t.Errorf("%s", f.Node.Ref)
 	}
-	if f := mustClick(t, lay(page.Query{}, hidden), by(page.Selector{Name: "Save"})); f.Node.Ref != "h" || f.Element.Actionable {
+	if f := mustClick(t, lay(page.Query{}, hidden), by(page.Selector{Name: "Save"})); f.Node.Ref != "h" ||
+		f.Element.Actionable {
 		t.Errorf("%s %t", f.Node.Ref, f.Element.Actionable)
 	}
-	l := lay(page.Query{}, buttonNode("b", "", "Attach"), page.Node{Ref: "f", Tag: "input", Type: "file", Native: true, Name: "Attach"})
+	l := lay(page.Query{}, buttonNode("b", "", "Attach"),
+		page.Node{Ref: "f", Tag: "input", Type: "file", Native: true, Name: "Attach"})
 	l.Nodes[1].Visible = false
 	f, miss := l.Resolve(engine.NewIdentity(), by(page.Selector{CSS: "input"}), engine.ResolveOptions{Verb: engine.Upload})
 	if miss == nil || f != nil {
@@ -116,7 +127,8 @@ func TestHidden(t *testing.T) {
 // TestSkip: a candidate that was tried is not chosen again.
 func TestSkip(t *testing.T) {
 	l := lay(page.Query{}, buttonNode("a", "", "Go"), buttonNode("b", "", "Go"))
-	f, miss := l.Resolve(engine.NewIdentity(), by(page.Selector{Name: "Go"}), engine.ResolveOptions{Verb: engine.Click, Skip: map[page.Ref]bool{"a": true}})
+	f, miss := l.Resolve(engine.NewIdentity(), by(page.Selector{Name: "Go"}),
+		engine.ResolveOptions{Verb: engine.Click, Skip: map[page.Ref]bool{"a": true}})
 	if miss != nil || f.Node.Ref != "b" {
 		t.Errorf("%v", miss)
 	}
@@ -137,26 +149,34 @@ func TestScores(t *testing.T) {
 		{"text", with(plain, func(n *page.Node) { n.Text = "Save" }), query("  save "), 1, "exact_text_match"},
 		{"name", with(plain, func(n *page.Node) { n.Name = "SAVE" }), query("save"), 1, "exact_text_match"},
 		{"aria label", with(plain, func(n *page.Node) { n.AriaLabel = "Save" }), query("save"), 1, "exact_label_match"},
-		{"placeholder, not interactable", with(plain, func(n *page.Node) { n.Placeholder, n.Disabled = "Save", true }), query("save"), 0.95, "exact_label_match"},
+		{"placeholder, not interactable", with(plain, func(n *page.Node) { n.Placeholder, n.Disabled = "Save", true }),
+			query("save"), 0.95, "exact_label_match"},
 		{"description", with(plain, func(n *page.Node) { n.Description = "Save" }), query("save"), 1, "exact_label_match"},
 		{"id", with(plain, func(n *page.Node) { n.ID = "save" }), query("save"), 0.97, "exact_id_match"},
 		{"test id", with(plain, func(n *page.Node) { n.TestID = "save" }), query("save"), 0.97, "exact_id_match"},
 		{"name attribute", with(plain, func(n *page.Node) { n.NameAtt = "save" }), query("save"), 0.97, "exact_id_match"},
-		{"unique css", with(plain, func(n *page.Node) { n.Matches = []int{0} }), by(page.Selector{CSS: "#a"}), 0.95, "css_unique"},
+		{"unique css", with(plain, func(n *page.Node) { n.Matches = []int{0} }), by(page.Selector{CSS: "#a"}),
+			0.95, "css_unique"},
 		{"part of an id", with(plain, func(n *page.Node) { n.ID = "btn-save" }), query("save"), 0.75, "partial_id_match"},
 		{"part of a text", with(plain, func(n *page.Node) { n.Text = "Save as" }), query("save"), 0.65, "partial_text_match"},
 		{"semantic action", slider, query("adjust"), 0.65, "semantic_action_match"},
-		{"semantic action beside another rule", with(slider, func(n *page.Node) { n.Label = "adjust volume" }), query("adjust"), 0.7, "semantic_action_match"},
-		{"part of a label", with(plain, func(n *page.Node) { n.Label = "Save as" }), query("save"), 0.6, "partial_label_match"},
+		{"semantic action beside another rule", with(slider, func(n *page.Node) { n.Label = "adjust volume" }),
+			query("adjust"), 0.7, "semantic_action_match"},
+		{"part of a label", with(plain, func(n *page.Node) { n.Label = "Save as" }), query("save"), 0.6,
+			"partial_label_match"},
 		{"role", with(plain, func(n *page.Node) { n.Role = "button" }), query("button"), 0.55, "semantic_role_match"},
 		{"kind of control", slider, query("volume control"), 0.5, "semantic_control_match"},
 		{"tag", with(plain, func(n *page.Node) { n.Tag = "figure" }), query("figure"), 0.35, "tag_match"},
 		{"class", with(plain, func(n *page.Node) { n.Classes = []string{"Save"} }), query("save"), 0.35, "tag_match"},
 		// Structured members score by the member that matched.
-		{"structured name", with(plain, func(n *page.Node) { n.Role, n.Name = "button", "Save" }), by(page.Selector{Role: "button", Name: "save"}), 1, "exact_text_match"},
-		{"structured role", with(plain, func(n *page.Node) { n.Role = "button" }), by(page.Selector{Role: "button"}), 0.55, "semantic_role_match"},
-		{"structured test id", with(plain, func(n *page.Node) { n.TestID = "save" }), by(page.Selector{TestID: "save"}), 0.97, "exact_id_match"},
-		{"structured label", with(plain, func(n *page.Node) { n.Label, n.Disabled = "Save", true }), by(page.Selector{Label: "save"}), 0.95, "exact_label_match"},
+		{"structured name", with(plain, func(n *page.Node) { n.Role, n.Name = "button", "Save" }),
+			by(page.Selector{Role: "button", Name: "save"}), 1, "exact_text_match"},
+		{"structured role", with(plain, func(n *page.Node) { n.Role = "button" }), by(page.Selector{Role: "button"}), 0.55,
+			"semantic_role_match"},
+		{"structured test id", with(plain, func(n *page.Node) { n.TestID = "save" }), by(page.Selector{TestID: "save"}),
+			0.97, "exact_id_match"},
+		{"structured label", with(plain, func(n *page.Node) { n.Label, n.Disabled = "Save", true }),
+			by(page.Selector{Label: "save"}), 0.95, "exact_label_match"},
 	} {
 		l := lay(page.Query{Selectors: []page.Selector{{CSS: "#a"}}}, c.n)
 		f, miss := clickRequest(l, c.t)
@@ -214,12 +234,13 @@ func TestNearMisses(t *testing.T) {
 		return page.Node{Ref: ref, Tag: "div", Role: role, Name: name, Visible: true, Bounds: page.Box{W: 10, H: 10}}
 	}
 	o := &page.Observation{Document: "d", Nodes: []page.Node{
-		node("1", "textbox", "Username:"), node("2", "button", "Sign in now"), node("3", "link", "Help"), node("4", "button", "Sing in"),
+		node("1", "textbox", "Username:"), node("2", "button", "Sign in now"), node("3", "link", "Help"),
+		node("4", "button", "Sing in"),
 	}}
 	l := engine.NewLook(o, page.Query{})
 	for want, names := range map[string][]string{
-		"Username": {"Username:"}, "Usernane": {"Username:"}, "Sign in": {"Sign in now", "Sing in"}, "Sign in now!": {"Sign in now"},
-		"Logout": nil, "x": nil,
+		"Username": {"Username:"}, "Usernane": {"Username:"}, "Sign in": {"Sign in now", "Sing in"},
+		"Sign in now!": {"Sign in now"}, "Logout": nil, "x": nil,
 	} {
 		var got []string
 		for _, a := range l.NearMisses(engine.NewIdentity(), &engine.Selector{Selector: page.Selector{Name: want}}) {

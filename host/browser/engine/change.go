@@ -194,7 +194,8 @@ func (c *changing) take(l *Look) bool {
 }
 
 func (c *changing) reply(settled bool) *ChangeReply {
-	out := &ChangeReply{Success: settled, Timeout: !settled, Elapsed: (c.now() - c.started).Milliseconds(), Expected: c.req.Wait.Change, Reason: "no change settled"}
+	out := &ChangeReply{Success: settled, Timeout: !settled, Elapsed: (c.now() - c.started).Milliseconds(),
+		Expected: c.req.Wait.Change, Reason: "no change settled"}
 	if c.last != nil {
 		out.Revision, out.Loading = c.last.Revision, LoadingOf(c.last.Observation)
 	}

@@ -65,7 +65,8 @@ func (a *act) holdsNow(p *Predicate) bool {
 }
 
 func (a *act) keep(p *Predicate, field bool) {
-	c := &claim{act: a, delta: p, node: a.node(), target: a.req.Target, document: a.tab.Facts().Document, field: field, at: a.now()}
+	c := &claim{act: a, delta: p, node: a.node(), target: a.req.Target, document: a.tab.Facts().Document,
+		field: field, at: a.now()}
 	if a.before != nil {
 		s := Scene{Now: a.before, Self: c.node, Target: c.target, Identity: a.opt.Identity}
 		c.was, c.look = s.Evaluate(p), a.before.Digests
@@ -230,9 +231,11 @@ func (a *act) revert() {
 	m := a.recovery.failure(f).Failure()
 	detail := detailReverted
 	a.res.State, a.res.Success = Failed, false
-	a.res.Transitions = append(a.res.Transitions, Transition{State: Failed, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
+	a.res.Transitions = append(a.res.Transitions,
+		Transition{State: Failed, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
 	a.res.FailureCode, a.res.FailureReason, a.res.Retryable, a.res.Detail = &m.Code, &m.Reason, &m.Retryable, &detail
-	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.recovery.strategies, Attempts: a.recovery.state.Attempts, FinalState: Failed}
+	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.recovery.strategies,
+		Attempts: a.recovery.state.Attempts, FinalState: Failed}
 	a.res.Verification.Result = ResultReverted
 	a.res.Verification.Reason = "it was verified, and does not hold any more"
 	a.tracer.add(stageVerify, stepFailure, meta{"reverted": true, "code": m.Code})
@@ -286,6 +289,7 @@ func (e *Engine) released() {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), 2*readTimeout)
 	defer stop()
-	v := &verb{Engine: e, ctx: ctx, req: &Request{Verb: Close}, tab: tabs[0], started: e.clock.now(), tracer: tracer{id: newID()}}
+	v := &verb{Engine: e, ctx: ctx, req: &Request{Verb: Close}, tab: tabs[0], started: e.clock.now(),
+		tracer: tracer{id: newID()}}
 	_ = v.release() // reported in trace and timeline; the guest is gone
 }

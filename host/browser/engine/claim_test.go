@@ -106,7 +106,8 @@ func TestRevertedBeforeAnExtract(t *testing.T) {
 		within(t, form, func(b *bench) {
 			id := lose(b)
 			_, refused := b.engine.Do(context.Background(), r)
-			if refused == nil || refused.Code != "action_reverted" || !strings.Contains(refused.Message, id) || !b.takenBack(id) {
+			if refused == nil || refused.Code != "action_reverted" ||
+				!strings.Contains(refused.Message, id) || !b.takenBack(id) {
 				b.Errorf("%s: %v", r.Verb, refused)
 			}
 			if _, refused = b.engine.Do(context.Background(), r); refused != nil {
@@ -133,7 +134,8 @@ func TestTextThatIsTakenBack(t *testing.T) {
 		"says what it said before": {func(s *site) { s.nodes[4].Text = "idle" }, 2 * time.Second, true},
 		"says something new":       {func(s *site) { s.nodes[4].Text = "All changes saved" }, 300 * time.Millisecond, false},
 		"is emptied":               {func(s *site) { s.nodes[4].Text = "" }, 300 * time.Millisecond, false},
-		"goes":                     {func(s *site) { s.nodes = append(s.nodes[:4:4], s.nodes[5]) }, 300 * time.Millisecond, false},
+		"goes": {func(s *site) { s.nodes = append(s.nodes[:4:4], s.nodes[5]) },
+			300 * time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			within(t, form, func(b *bench) {
@@ -153,7 +155,8 @@ func TestTextThatIsTakenBack(t *testing.T) {
 // TestNoticeThatGoes: what was shown and vanishes at once was taken back; a notice that
 // was there to be read was not.
 func TestNoticeThatGoes(t *testing.T) {
-	for after, code := range map[time.Duration]engine.Code{400 * time.Millisecond: engine.VerificationFailed, 3 * time.Second: ""} {
+	for after, code := range map[time.Duration]engine.Code{400 * time.Millisecond: engine.VerificationFailed,
+		3 * time.Second: ""} {
 		within(t, func() *site {
 			s := form()
 			s.on["n5"] = func() { s.add(text("notice", "Saved")) }
@@ -173,7 +176,8 @@ func TestNoticeThatGoes(t *testing.T) {
 func TestWhatIsNoReversion(t *testing.T) {
 	save := click("Save", says("status", "Saved"))
 	radio := func(name string, on bool) *page.Node {
-		return &page.Node{Tag: "input", Type: "radio", Role: "radio", Name: name, Native: true, State: page.State{Checked: &on}}
+		return &page.Node{Tag: "input", Type: "radio", Role: "radio", Name: name, Native: true,
+			State: page.State{Checked: &on}}
 	}
 	for name, c := range map[string]struct {
 		site func() *site

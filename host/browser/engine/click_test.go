@@ -358,7 +358,8 @@ func TestDialogIsTold(t *testing.T) {
 		r.AcceptDialog = true
 		got := b.act(r)
 		d, _ := got.Details.(map[string]any)["dialog"].(map[string]any)
-		if b.policy != page.DialogDismiss || d["type"] != "confirm" || d["message_length"] != 7 || d["answer"] != "accepted" || len(d) != 3 {
+		if b.policy != page.DialogDismiss || d["type"] != "confirm" || d["message_length"] != 7 ||
+			d["answer"] != "accepted" || len(d) != 3 {
 			t.Errorf("policy %v, dialog %v", b.policy, d)
 		}
 	})

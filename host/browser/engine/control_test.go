@@ -11,11 +11,13 @@ import (
 )
 
 func checkbox(on bool) *page.Node {
-	return &page.Node{Tag: "input", Type: "checkbox", Role: "checkbox", Name: "Terms", Native: true, State: page.State{Checked: &on}}
+	return &page.Node{Tag: "input", Type: "checkbox", Role: "checkbox", Name: "Terms", Native: true,
+		State: page.State{Checked: &on}}
 }
 
 func slider(native bool, value, step float64) *page.Node {
-	n := &page.Node{Tag: "div", Role: "slider", Name: "Volume", Tabbable: true, State: page.State{Value: &value, Range: &page.Range{Min: 0, Max: 100, Step: step}}}
+	n := &page.Node{Tag: "div", Role: "slider", Name: "Volume", Tabbable: true,
+		State: page.State{Value: &value, Range: &page.Range{Min: 0, Max: 100, Step: step}}}
 	if native {
 		n.Tag, n.Type, n.Native = "input", "range", true
 	}
@@ -23,8 +25,10 @@ func slider(native bool, value, step float64) *page.Node {
 }
 
 func theme() *page.Node {
-	return &page.Node{Tag: "select", Role: "combobox", Name: "Theme", Native: true, State: page.State{Selected: &page.Option{ID: "light", Label: "Light"}},
-		Options: []page.Option{{ID: "light", Label: "Light"}, {ID: "dark", Label: "Dark"}, {ID: "old", Label: "Old", Disabled: true}}}
+	return &page.Node{Tag: "select", Role: "combobox", Name: "Theme", Native: true,
+		State: page.State{Selected: &page.Option{ID: "light", Label: "Light"}},
+		Options: []page.Option{{ID: "light", Label: "Light"}, {ID: "dark", Label: "Dark"},
+			{ID: "old", Label: "Old", Disabled: true}}}
 }
 
 func TestCheck(t *testing.T) {
@@ -68,7 +72,8 @@ func TestCheckByLabel(t *testing.T) {
 		r.Check = true
 		got := b.act(r)
 		b.is(got, "", "")
-		if d := got.Details.(map[string]any); d["checked"] != true || d["previous"] != false || got.ActionType != engine.LocalState || got.Target.Resolution.Reason != "label_of_hidden_control" {
+		if d := got.Details.(map[string]any); d["checked"] != true || d["previous"] != false ||
+			got.ActionType != engine.LocalState || got.Target.Resolution.Reason != "label_of_hidden_control" {
 			t.Errorf("%v %+v", d, got.Target.Resolution)
 		}
 	})
@@ -180,7 +185,8 @@ func TestSealedFill(t *testing.T) {
 		}
 		b.change(func() { b.nodes[2].Text = "welcome " + password }) // the page says it aloud
 		aloud := &engine.Target{Selector: &engine.Selector{Selector: page.Selector{TestID: "status"}}}
-		for guess, holds := range map[string]bool{"welcome": true, "welcome c": false, "correct": false, "horse": false, "welcome sluice-sealed-v1-x": true} {
+		for guess, holds := range map[string]bool{"welcome": true, "welcome c": false, "correct": false, "horse": false,
+			"welcome sluice-sealed-v1-x": true} {
 			x.Expect = &engine.Predicate{Kind: "text", Op: "contains", Text: guess, Target: aloud}
 			if reply = b.expect(x); reply.Success != holds {
 				t.Errorf("%q is answered with %v", guess, reply.Success)
@@ -202,7 +208,8 @@ func TestSealedFill(t *testing.T) {
 		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Secrets: v})
 		r := request(engine.Fill, named("textbox", "Code"))
 		r.Type.Sealed = "sluice-sealed-v1-x"
-		if _, refused := b.engine.Do(context.Background(), r); refused == nil || refused.Code != "sealed_destination_denied" || b.sent != 0 {
+		if _, refused := b.engine.Do(context.Background(), r); refused == nil ||
+			refused.Code != "sealed_destination_denied" || b.sent != 0 {
 			t.Errorf("refused %v, sent %d", refused, b.sent)
 		}
 	})
@@ -221,7 +228,8 @@ func TestSelect(t *testing.T) {
 		r := request(engine.Select, named("combobox", "Theme"))
 		r.Select.Label = ptr("Dark")
 		got := b.act(r)
-		if b.is(got, "", ""); toJSON(t, got.Details.(map[string]any)["selected"]) != `{"id":"dark","label":"Dark"}` || b.calls["click"] != 0 {
+		if b.is(got, "", ""); toJSON(t, got.Details.(map[string]any)["selected"]) != `{"id":"dark","label":"Dark"}` ||
+			b.calls["click"] != 0 {
 			t.Errorf("%v", got.Details)
 		}
 		r.Select.Label, r.Actionable = ptr("Old"), 0
@@ -235,7 +243,8 @@ func TestSelect(t *testing.T) {
 
 func TestSelectOfACustomControl(t *testing.T) {
 	within(t, func() *site {
-		box := &page.Node{Tag: "div", Role: "combobox", Name: "Theme", Tabbable: true, Popup: true, State: page.State{Selected: &page.Option{ID: "l", Label: "Light"}}}
+		box := &page.Node{Tag: "div", Role: "combobox", Name: "Theme", Tabbable: true, Popup: true,
+			State: page.State{Selected: &page.Option{ID: "l", Label: "Light"}}}
 		s := newSite(box)
 		dark := &page.Node{Ref: "dark", Tag: "li", Role: "option", Name: "Dark", Text: "Dark"}
 		s.on["n0"] = func() {
@@ -267,7 +276,8 @@ func TestAdjust(t *testing.T) {
 		got := b.act(adjust(30))
 		b.is(got, "", "")
 		d := got.Details.(map[string]any)
-		if d["adjustment_mode"] != "semantic" || d["attempts"] != 1 || d["converged"] != true || d["within_tolerance"] != true || d["degraded"] != false {
+		if d["adjustment_mode"] != "semantic" || d["attempts"] != 1 || d["converged"] != true ||
+			d["within_tolerance"] != true || d["degraded"] != false {
 			t.Errorf("%v", d)
 		}
 		sent := b.sent
@@ -298,7 +308,9 @@ func TestAdjustSnaps(t *testing.T) {
 		r.Deadline = 30 * 1e9
 		got := b.act(r)
 		b.is(got, engine.ConvergenceFailed, "")
-		if d := got.Details.(map[string]any); d["converged"] != false || toJSON(t, d["actual_state"]) != `{"property":"value","value":35}` || d["degraded"] != false || b.calls["click"] != 0 {
+		if d := got.Details.(map[string]any); d["converged"] != false ||
+			toJSON(t, d["actual_state"]) != `{"property":"value","value":35}` || d["degraded"] != false ||
+			b.calls["click"] != 0 {
 			t.Errorf("%v", d)
 		}
 	})
@@ -355,7 +367,8 @@ func TestAdjustByCoordinates(t *testing.T) {
 		r.Deadline = 30 * 1e9
 		got := b.act(r)
 		b.is(got, "", "")
-		if d := got.Details.(map[string]any); d["adjustment_mode"] != "coordinate" || d["degraded"] != true || d["degraded_reason"] == nil || b.counts["coordinate_fallback_total"] != 1 {
+		if d := got.Details.(map[string]any); d["adjustment_mode"] != "coordinate" || d["degraded"] != true ||
+			d["degraded_reason"] == nil || b.counts["coordinate_fallback_total"] != 1 {
 			t.Errorf("%v", d)
 		}
 	})
@@ -369,7 +382,8 @@ func TestScroll(t *testing.T) {
 	}, func(b *bench) {
 		r := request(engine.Scroll, tested("row"))
 		got := b.act(r)
-		if b.is(got, "", ""); got.Details.(map[string]any)["scrolls_performed"] != 1 || got.Details.(map[string]any)["in_viewport"] != true {
+		if b.is(got, "", ""); got.Details.(map[string]any)["scrolls_performed"] != 1 ||
+			got.Details.(map[string]any)["in_viewport"] != true {
 			t.Errorf("%v", got.Details)
 		}
 		got = b.act(r)
@@ -464,7 +478,8 @@ func TestUpload(t *testing.T) {
 		r := request(engine.Upload, tested("pick"))
 		r.Upload = []engine.File{{Handle: 17}}
 		got := b.act(r)
-		if b.is(got, "", ""); files.released != 0 || toJSON(t, got.Details.(map[string]any)["files"]) != `[{"name":"a.pdf","bytes":3}]` {
+		if b.is(got, "", ""); files.released != 0 ||
+			toJSON(t, got.Details.(map[string]any)["files"]) != `[{"name":"a.pdf","bytes":3}]` {
 			t.Errorf("what a page may still read is gone: released %d, %v", files.released, got.Details)
 		}
 		again := request(engine.Upload, tested("pick"))

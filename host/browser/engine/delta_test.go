@@ -17,7 +17,8 @@ func TestDefaultDelta(t *testing.T) {
 	const moved = `{"any":[{"kind":"navigation"},{"kind":"navigation","same_document":true}]}`
 	line := &page.Node{Tag: "input", State: page.State{TextValue: pointer("old")}}
 	area := &page.Node{Tag: "textarea", Multiline: true}
-	list := &page.Node{Tag: "select", Options: []page.Option{{ID: "l", Label: "Light"}, {ID: "d", Label: "Dark"}, {ID: "", Label: "None"}}}
+	list := &page.Node{Tag: "select",
+		Options: []page.Option{{ID: "l", Label: "Light"}, {ID: "d", Label: "Dark"}, {ID: "", Label: "None"}}}
 	for _, c := range []struct {
 		request string
 		n       *page.Node
@@ -30,21 +31,29 @@ func TestDefaultDelta(t *testing.T) {
 		{`{"verb":"click",` + target + `}`, line, "deferred", `null`},
 		{`{"verb":"click",` + target + `,"expect":{"kind":"any_change"}}`, line, "declared", `{"kind":"any_change"}`},
 		{`{"verb":"press","keys":"Enter"}`, nil, "deferred", `null`},
-		{`{"verb":"type",` + target + `,"value":{"plain":"a\r\nb"}}`, line, "default", `{"equals":"a b","kind":"text_value"}`},
+		{`{"verb":"type",` + target + `,"value":{"plain":"a\r\nb"}}`, line, "default",
+			`{"equals":"a b","kind":"text_value"}`},
 		{`{"verb":"type",` + target + `,"value":{"plain":"a\nb"}}`, area, "default", `{"equals":"a\nb","kind":"text_value"}`},
-		{`{"verb":"fill",` + target + `,"value":{"plain":"new"},"clear":false}`, line, "default", `{"equals":"oldnew","kind":"text_value"}`},
-		{`{"verb":"fill",` + target + `,"value":{"sealed":"sluice-sealed-v1-x"}}`, line, "default", `{"equals":"sluice-sealed-v1-x","kind":"text_value"}`},
+		{`{"verb":"fill",` + target + `,"value":{"plain":"new"},"clear":false}`, line, "default",
+			`{"equals":"oldnew","kind":"text_value"}`},
+		{`{"verb":"fill",` + target + `,"value":{"sealed":"sluice-sealed-v1-x"}}`, line, "default",
+			`{"equals":"sluice-sealed-v1-x","kind":"text_value"}`},
 		{`{"verb":"clear",` + target + `}`, line, "default", `{"equals":"","kind":"text_value"}`},
-		{`{"verb":"select",` + target + `,"option":{"index":1}}`, list, "default", `{"equals":{"id":"d","label":"Dark"},"kind":"selected"}`},
-		{`{"verb":"select",` + target + `,"option":{"label":"dark"}}`, list, "default", `{"equals":{"id":"d","label":"Dark"},"kind":"selected"}`},
-		{`{"verb":"select",` + target + `,"option":{"id":"x"}}`, list, "default", `{"equals":{"id":"x","label":""},"kind":"selected"}`},
+		{`{"verb":"select",` + target + `,"option":{"index":1}}`, list, "default",
+			`{"equals":{"id":"d","label":"Dark"},"kind":"selected"}`},
+		{`{"verb":"select",` + target + `,"option":{"label":"dark"}}`, list, "default",
+			`{"equals":{"id":"d","label":"Dark"},"kind":"selected"}`},
+		{`{"verb":"select",` + target + `,"option":{"id":"x"}}`, list, "default",
+			`{"equals":{"id":"x","label":""},"kind":"selected"}`},
 		{`{"verb":"select",` + target + `,"option":{"index":9}}`, list, "default", `{"kind":"selected"}`},
 		{`{"verb":"check",` + target + `,"checked":false}`, nil, "default", `{"equals":false,"kind":"checked"}`},
-		{`{"verb":"adjust",` + target + `,"value":30,"tolerance":0.5}`, nil, "default", `{"equals":30,"kind":"value","tolerance":0.5}`},
+		{`{"verb":"adjust",` + target + `,"value":30,"tolerance":0.5}`, nil, "default",
+			`{"equals":30,"kind":"value","tolerance":0.5}`},
 		{`{"verb":"scroll",` + target + `}`, nil, "default", `{"equals":true,"kind":"in_viewport"}`},
 		{`{"verb":"scroll","direction":"down"}`, nil, "default", `{"kind":"scrolled"}`},
 		{`{"verb":"hover",` + target + `}`, nil, "default", `{"equals":true,"kind":"hovered"}`},
-		{`{"verb":"upload",` + target + `,"files":[{"path":"/tmp/a.pdf"},{"handle":3,"name":"b.pdf"},{"path":"/tmp/x","name":"c.pdf"}]}`, nil, "default",
+		{`{"verb":"upload",` + target +
+			`,"files":[{"path":"/tmp/a.pdf"},{"handle":3,"name":"b.pdf"},{"path":"/tmp/x","name":"c.pdf"}]}`, nil, "default",
 			`{"kind":"files","names":["a.pdf","b.pdf","c.pdf"]}`},
 	} {
 		r, refusal := engine.Parse([]byte(c.request), engine.DefaultSettings)
@@ -75,9 +84,10 @@ func TestSignal(t *testing.T) {
 		n    page.Node
 		want string
 	}{
-		{page.Node{Leaves: true, Role: "link"}, "navigation"}, {page.Node{Submits: true}, "navigation"}, {page.Node{Popup: true}, "menu"},
-		{page.Node{Tag: "select"}, "selection"}, {page.Node{Role: "radio"}, "selection"}, {page.Node{Role: "switch"}, "value_change"},
-		{page.Node{Editable: true}, "value_change"}, {page.Node{Tag: "button", Role: "button"}, "none"},
+		{page.Node{Leaves: true, Role: "link"}, "navigation"}, {page.Node{Submits: true}, "navigation"},
+		{page.Node{Popup: true}, "menu"}, {page.Node{Tag: "select"}, "selection"}, {page.Node{Role: "radio"}, "selection"},
+		{page.Node{Role: "switch"}, "value_change"}, {page.Node{Editable: true}, "value_change"},
+		{page.Node{Tag: "button", Role: "button"}, "none"},
 	} {
 		if got := engine.ExpectedSignal(&c.n); got != c.want {
 			t.Errorf("%+v: %s", c.n, got)

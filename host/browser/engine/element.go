@@ -75,7 +75,8 @@ func ExpectedSignal(n *page.Node) string {
 		return "navigation"
 	case n.Popup:
 		return "menu"
-	case n.Tag == "select", n.Role == "option", n.Role == "radio", n.Role == "tab", n.Role == "listbox", n.Role == "combobox":
+	case n.Tag == "select", n.Role == "option", n.Role == "radio", n.Role == "tab", n.Role == "listbox",
+		n.Role == "combobox":
 		return "selection"
 	case n.Editable, n.Role == "slider", n.Role == "spinbutton", n.Role == "checkbox", n.Role == "switch":
 		return "value_change"
@@ -97,13 +98,15 @@ var (
 	stepper    = shape{"stepper", "discrete", []string{"increment", "decrement"}, true, "number input or spinbutton role"}
 	dropdown   = shape{"dropdown", "semantic", []string{"select"}, false, "select element, combobox or listbox role"}
 	segmented  = shape{"segmented_control", "discrete", []string{"click"}, false, "one of several toggles is chosen"}
-	adjustable = shape{"custom_adjustable", "continuous", []string{"adjust"}, true, "focusable with a value and its bounds"}
+	adjustable = shape{"custom_adjustable", "continuous", []string{"adjust"}, true,
+		"focusable with a value and its bounds"}
 )
 
 // containers lists roles of elements that contain others.
 var containers = []string{
-	"article", "banner", "complementary", "contentinfo", "dialog", "feed", "figure", "form", "grid", "group", "list", "listbox", "main", "menu",
-	"menubar", "navigation", "radiogroup", "region", "rowgroup", "search", "table", "tablist", "toolbar", "tree",
+	"article", "banner", "complementary", "contentinfo", "dialog", "feed", "figure", "form", "grid", "group", "list",
+	"listbox", "main", "menu", "menubar", "navigation", "radiogroup", "region", "rowgroup", "search", "table",
+	"tablist", "toolbar", "tree",
 }
 
 // Semantic returns what n seems to be, by fixed rules, for ranking and planning only. It is nil
@@ -147,7 +150,8 @@ func (l *Look) Semantic(n *page.Node) *Semantic {
 // as fills in s from a kind of control.
 func as(s *Semantic, k shape, confidence string) *Semantic {
 	yes := k.adjustable
-	s.Role, s.Shape, s.Actions, s.Adjustable, s.Confidence, s.Reason = k.role, k.shape, k.actions, &yes, confidence, k.reason
+	s.Role, s.Shape, s.Actions, s.Adjustable, s.Confidence, s.Reason = k.role, k.shape, k.actions, &yes,
+		confidence, k.reason
 	return s
 }
 

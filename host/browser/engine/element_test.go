@@ -19,12 +19,17 @@ func TestSemantic(t *testing.T) {
 		role, shape, acts  string
 		adjustable, absent bool
 	}{
-		{name: "range input", n: page.Node{Tag: "input", Type: "range", Role: "slider", Native: true}, role: "slider", shape: "continuous", acts: "adjust", adjustable: true},
-		{name: "slider role without a value", n: page.Node{Tag: "div", Role: "slider"}, role: "slider", shape: "continuous", acts: "adjust", adjustable: true},
-		{name: "number input", n: page.Node{Tag: "input", Type: "number", Role: "spinbutton", State: value}, role: "stepper", shape: "discrete", acts: "increment,decrement", adjustable: true},
+		{name: "range input", n: page.Node{Tag: "input", Type: "range", Role: "slider", Native: true}, role: "slider",
+			shape: "continuous", acts: "adjust", adjustable: true},
+		{name: "slider role without a value", n: page.Node{Tag: "div", Role: "slider"}, role: "slider", shape: "continuous",
+			acts: "adjust", adjustable: true},
+		{name: "number input", n: page.Node{Tag: "input", Type: "number", Role: "spinbutton", State: value}, role: "stepper",
+			shape: "discrete", acts: "increment,decrement", adjustable: true},
 		{name: "select", n: page.Node{Tag: "select", Role: "combobox"}, role: "dropdown", shape: "semantic", acts: "select"},
-		{name: "radio group", n: page.Node{Tag: "div", Role: "radiogroup"}, role: "segmented_control", shape: "discrete", acts: "click"},
-		{name: "focusable with a value", n: page.Node{Tag: "div", Tabbable: true, State: value}, role: "custom_adjustable", shape: "continuous", acts: "adjust", adjustable: true},
+		{name: "radio group", n: page.Node{Tag: "div", Role: "radiogroup"}, role: "segmented_control",
+			shape: "discrete", acts: "click"},
+		{name: "focusable with a value", n: page.Node{Tag: "div", Tabbable: true, State: value}, role: "custom_adjustable",
+			shape: "continuous", acts: "adjust", adjustable: true},
 		{name: "value that cannot be focused", n: page.Node{Tag: "div", State: value}, absent: true},
 		{name: "contradiction", n: page.Node{Tag: "select", Role: "slider"}, absent: true},
 		{name: "progress bar", n: page.Node{Tag: "div", Role: "progressbar", Tabbable: true, State: value}},
@@ -42,7 +47,8 @@ func TestSemantic(t *testing.T) {
 		if s == nil {
 			continue
 		}
-		if s.Role != c.role || s.Shape != c.shape || strings.Join(s.Actions, ",") != c.acts || s.Confidence == "" || s.Reason == "" {
+		if s.Role != c.role || s.Shape != c.shape || strings.Join(s.Actions, ",") != c.acts ||
+			s.Confidence == "" || s.Reason == "" {
 			t.Errorf("%s: %+v", c.name, s)
 		}
 		if got := s.Adjustable != nil && *s.Adjustable; got != c.adjustable {
@@ -69,8 +75,10 @@ func TestSemanticOfGroups(t *testing.T) {
 		{"none chosen", []page.Node{g, toggle(false), toggle(false)}, ""},
 		{"two chosen", []page.Node{g, toggle(true), toggle(true)}, ""},
 		{"alone", []page.Node{g, toggle(true)}, ""},
-		{"date of two selects", []page.Node{{Ref: "g", Tag: "fieldset", Role: "group", Name: "Date"}, {Up: "g", Tag: "select"}, {Up: "g", Tag: "select"}}, "composite_control"},
-		{"group without a name", []page.Node{{Ref: "g", Tag: "fieldset", Role: "group"}, {Up: "g", Tag: "select"}, {Up: "g", Tag: "select"}}, ""},
+		{"date of two selects", []page.Node{{Ref: "g", Tag: "fieldset", Role: "group", Name: "Date"},
+			{Up: "g", Tag: "select"}, {Up: "g", Tag: "select"}}, "composite_control"},
+		{"group without a name",
+			[]page.Node{{Ref: "g", Tag: "fieldset", Role: "group"}, {Up: "g", Tag: "select"}, {Up: "g", Tag: "select"}}, ""},
 	} {
 		l := lay(page.Query{}, c.nodes...)
 		role := ""
@@ -115,13 +123,18 @@ func TestNearby(t *testing.T) {
 		{"too far below", []page.Node{hears("c", 0, 761, 60, 20)}, "", ""},
 		{"as far below as it may be", []page.Node{hears("c", 0, 760, 60, 20)}, "c", "nearby_actionable_control"},
 		{"nearest", []page.Node{hears("far", 0, 200, 60, 20), hears("c", 0, 130, 60, 20)}, "c", "nearby_actionable_control"},
-		{"track before nearest", []page.Node{hears("near", 0, 130, 60, 20), hears("c", 0, 140, 300, 10)}, "c", "slider_track_preferred"},
+		{"track before nearest", []page.Node{hears("near", 0, 130, 60, 20), hears("c", 0, 140, 300, 10)}, "c",
+			"slider_track_preferred"},
 		{"slider by role", []page.Node{slider("c", 0, 130, 60, 20)}, "c", "slider_track_preferred"},
-		{"own text is worse", []page.Node{own(hears("near", 0, 120, 60, 20)), hears("c", 0, 140, 60, 20)}, "c", "nearby_actionable_control"},
+		{"own text is worse", []page.Node{own(hears("near", 0, 120, 60, 20)), hears("c", 0, 140, 60, 20)}, "c",
+			"nearby_actionable_control"},
 		{"somebody else's control", []page.Node{named(hears("c", 0, 130, 60, 20), "Delete account")}, "", ""},
-		{"control with a longer name of the same", []page.Node{named(hears("c", 0, 130, 60, 20), "Volume in percent")}, "c", "nearby_actionable_control"},
-		{"another frame", []page.Node{func() page.Node { n := hears("c", 0, 130, 60, 20); n.Frame = "f1"; return n }()}, "", ""},
-		{"not seen", []page.Node{func() page.Node { n := hears("c", 0, 130, 60, 20); n.Type = "hidden"; return n }()}, "", ""},
+		{"control with a longer name of the same", []page.Node{named(hears("c", 0, 130, 60, 20), "Volume in percent")}, "c",
+			"nearby_actionable_control"},
+		{"another frame", []page.Node{func() page.Node { n := hears("c", 0, 130, 60, 20); n.Frame = "f1"; return n }()}, "",
+			""},
+		{"not seen", []page.Node{func() page.Node { n := hears("c", 0, 130, 60, 20); n.Type = "hidden"; return n }()}, "",
+			""},
 	} {
 		l := lay(page.Query{}, append([]page.Node{text}, c.others...)...)
 		if c.want == "" {
@@ -159,7 +172,8 @@ func TestHint(t *testing.T) {
 		w, h float64
 		axis string
 	}{{300, 10, "horizontal"}, {10, 300, "vertical"}} {
-		l := lay(page.Query{}, at(page.Node{Ref: "t", Tag: "span", Text: "Volume"}, 0, 0, 80, 20), at(page.Node{Ref: "c", Tag: "div", OwnHear: true, Role: "slider"}, 0, 30, c.w, c.h))
+		l := lay(page.Query{}, at(page.Node{Ref: "t", Tag: "span", Text: "Volume"}, 0, 0, 80, 20),
+			at(page.Node{Ref: "c", Tag: "div", OwnHear: true, Role: "slider"}, 0, 30, c.w, c.h))
 		f := mustClick(t, l, query("volume"))
 		if h := f.Element.Hint; h == nil || h.Kind != "slider" || h.Axis != c.axis || h.Track != f.Node.Bounds {
 			t.Errorf("%+v", h)
@@ -177,10 +191,12 @@ func TestMask(t *testing.T) {
 	o := l.Observation
 	o.URL, o.Title, o.Frames = "https://"+secret+".example/"+secret+"?q="+secret, in, []page.Subframe{{ID: "f", Name: in}}
 	o.Nodes = append(o.Nodes, page.Node{
-		Ref: "echo", Tag: "p", ID: in, TestID: in, NameAtt: in, Role: "note", Name: in, AriaLabel: in, Label: in, Placeholder: in, Description: in, Text: in,
-		Classes: []string{in}, Files: []string{in}, URL: "https://a.example/" + secret, Attributes: map[string]string{"title": in},
-		Options: []page.Option{{ID: in, Label: in}}, State: page.State{RawValue: pointer(in), TextValue: pointer(secret), Selected: &page.Option{ID: in, Label: in}}, Visible: true,
-		Bounds: page.Box{W: 1, H: 1},
+		Ref: "echo", Tag: "p", ID: in, TestID: in, NameAtt: in, Role: "note", Name: in, AriaLabel: in, Label: in,
+		Placeholder: in, Description: in, Text: in, Classes: []string{in}, Files: []string{in},
+		URL: "https://a.example/" + secret, Attributes: map[string]string{"title": in},
+		Options: []page.Option{{ID: in, Label: in}},
+		State:   page.State{RawValue: pointer(in), TextValue: pointer(secret), Selected: &page.Option{ID: in, Label: in}},
+		Visible: true, Bounds: page.Box{W: 1, H: 1},
 	})
 	engine.Mask(o, hide)
 	if !strings.HasPrefix(o.URL, "https://"+secret+".example/"+handle+"?") {
@@ -215,9 +231,12 @@ func TestMask(t *testing.T) {
 func TestMaskPieces(t *testing.T) {
 	const secret, handle = "hunter22", "sluice-sealed-v1-a"
 	hide := func(s string) string { return strings.ReplaceAll(s, secret, handle) }
-	o := &page.Observation{Nodes: []page.Node{{Ref: "all", Text: "my h u n t e r 2 2"}, {Ref: "first", Up: "all", Text: "my"}}}
+	o := &page.Observation{Nodes: []page.Node{{Ref: "all", Text: "my h u n t e r 2 2"},
+		{Ref: "first", Up: "all", Text: "my"}}}
 	for _, c := range secret {
-		o.Nodes = append(o.Nodes, page.Node{Ref: page.Ref(string(c)), Up: "all", Text: string(c), Name: string(c), State: page.State{RawValue: pointer(string(c))}})
+		o.Nodes = append(o.Nodes,
+			page.Node{Ref: page.Ref(string(c)), Up: "all", Text: string(c), Name: string(c),
+				State: page.State{RawValue: pointer(string(c))}})
 	}
 	engine.Mask(o, hide)
 	for _, n := range o.Nodes[2:] {

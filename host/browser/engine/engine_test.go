@@ -72,9 +72,11 @@ func (b *bench) heard() []engine.Signal {
 
 // request is one with the defaults of Parse.
 func request(v engine.Verb, target *engine.Target) *engine.Request {
-	return &engine.Request{Verb: v, Target: target, Deadline: 10 * time.Second, Actionable: 5 * time.Second, MaxRecovery: 3, MaxRetryDepth: 3,
-		Type: engine.TypeArgs{Clear: true}, Adjust: engine.AdjustArgs{MaxAttempts: 3}, Scroll: engine.ScrollArgs{Max: 10, Amount: 0.7},
-		Wait: engine.WaitArgs{Timeout: 10 * time.Second, Attempts: 1, Stability: 250 * time.Millisecond}}
+	return &engine.Request{Verb: v, Target: target, Deadline: 10 * time.Second, Actionable: 5 * time.Second,
+		MaxRecovery: 3, MaxRetryDepth: 3,
+		Type: engine.TypeArgs{Clear: true}, Adjust: engine.AdjustArgs{MaxAttempts: 3},
+		Scroll: engine.ScrollArgs{Max: 10, Amount: 0.7},
+		Wait:   engine.WaitArgs{Timeout: 10 * time.Second, Attempts: 1, Stability: 250 * time.Millisecond}}
 }
 
 func named(role, name string) *engine.Target {
@@ -134,7 +136,8 @@ func (b *bench) lawful(r *engine.Result) {
 		if last := r.Trace.Steps[len(r.Trace.Steps)-1]; last.Stage != "recover" {
 			b.Errorf("the last step of a failure is %s", last.Stage)
 		}
-		if r.Terminal == nil || r.FailureCode == nil || r.FailureReason == nil || !r.Recovery.Terminal || r.Terminal.Strategies == nil {
+		if r.Terminal == nil || r.FailureCode == nil || r.FailureReason == nil || !r.Recovery.Terminal ||
+			r.Terminal.Strategies == nil {
 			b.Errorf("a failure without its parts: %+v", r)
 		}
 	}
@@ -201,7 +204,8 @@ func TestClosedTabs(t *testing.T) {
 		e := engine.New(engine.Options{Browser: p, Identity: engine.NewIdentity()})
 		defer e.Close()
 		tabs := func() (out []string) {
-			r, refused := engine.Parse([]byte(`{"verb":"click","target":{"selector":{"role":"button","name":"Save"}}}`), engine.DefaultSettings)
+			r, refused := engine.Parse([]byte(`{"verb":"click","target":{"selector":{"role":"button","name":"Save"}}}`),
+				engine.DefaultSettings)
 			if refused != nil {
 				t.Fatal(refused)
 			}
@@ -223,7 +227,8 @@ func TestClosedTabs(t *testing.T) {
 		p.others = []page.Tab{other{p.site, "tab_2"}, other{p.site, "tab_3"}}
 		check("at first", "tab_1 ", "tab_2 ", "tab_3 ")
 		p.others = nil
-		p.past = append(p.past, page.Popup{Tab: "tab_2", Closed: "it crashed"}, page.Popup{Closed: "too many tabs"}, page.Popup{Tab: "tab_4"}, page.Popup{Tab: "tab_4", Closed: "it crashed"})
+		p.past = append(p.past, page.Popup{Tab: "tab_2", Closed: "it crashed"}, page.Popup{Closed: "too many tabs"},
+			page.Popup{Tab: "tab_4"}, page.Popup{Tab: "tab_4", Closed: "it crashed"})
 		check("after a crash", "tab_1 ", "tab_2 it crashed", "tab_3 closed", "tab_4 it crashed", " too many tabs")
 		check("later", "tab_1 ")
 	})

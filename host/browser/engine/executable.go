@@ -133,7 +133,8 @@ func (l *Look) pointed(n *page.Node) *page.Node {
 }
 
 func contains(outer, inner page.Box) bool {
-	return !inner.Empty() && outer.X <= inner.X && outer.Y <= inner.Y && outer.X+outer.W >= inner.X+inner.W && outer.Y+outer.H >= inner.Y+inner.H
+	return !inner.Empty() && outer.X <= inner.X && outer.Y <= inner.Y && outer.X+outer.W >= inner.X+inner.W &&
+		outer.Y+outer.H >= inner.Y+inner.H
 }
 
 func area(b page.Box) float64 { return b.W * b.H }

@@ -27,18 +27,26 @@ func TestOwner(t *testing.T) {
 	}{
 		{"text of a button", []page.Node{buttonNode("b", "", "Save"), span("s", "b", "Save")}, "b", ""},
 		{"part of a button", []page.Node{buttonNode("b", "", "Save now"), span("s", "b", "Save")}, "b", "s"},
-		{"button within a focusable card", []page.Node{tab(span("card", "", "Save")), buttonNode("b", "card", "Save"), span("s", "b", "Save")}, "b", ""},
-		{"handler of a card", []page.Node{hears(span("card", "", "Item Save")), inherits(span("s", "card", "Save"))}, "card", "s"},
-		{"handler on the root of the page", []page.Node{hears(span("root", "", "Save Open")), inherits(span("s", "root", "Save")), inherits(buttonNode("o", "root", "Open"))}, "s", ""},
+		{"button within a focusable card",
+			[]page.Node{tab(span("card", "", "Save")), buttonNode("b", "card", "Save"), span("s", "b", "Save")}, "b", ""},
+		{"handler of a card", []page.Node{hears(span("card", "", "Item Save")), inherits(span("s", "card", "Save"))}, "card",
+			"s"},
+		{"handler on the root of the page",
+			[]page.Node{hears(span("root", "", "Save Open")), inherits(span("s", "root", "Save")),
+				inherits(buttonNode("o", "root", "Open"))}, "s", ""},
 		{"hand within the root of the page", []page.Node{
-			hears(span("root", "", "Save Open")), hand(inherits(span("row", "root", "Save"))), hand(inherits(span("s", "row", "Save"))), inherits(buttonNode("o", "root", "Open")),
+			hears(span("root", "", "Save Open")), hand(inherits(span("row", "root", "Save"))),
+			hand(inherits(span("s", "row", "Save"))), inherits(buttonNode("o", "root", "Open")),
 		}, "row", "s"},
 		{"smallest box that acts", []page.Node{
-			box(tab(span("big", "", "")), 0, 0, 500, 500), box(hears(span("small", "", "")), 0, 0, 100, 100), box(span("s", "", "Save"), 10, 10, 20, 20),
+			box(tab(span("big", "", "")), 0, 0, 500, 500), box(hears(span("small", "", "")), 0, 0, 100, 100),
+			box(span("s", "", "Save"), 10, 10, 20, 20),
 		}, "small", "s"},
 		{"role without a listener", []page.Node{{Ref: "tab", Tag: "li", Role: "tab", Text: "Save"}}, "tab", ""},
-		{"label by wrapping", []page.Node{{Ref: "l", Tag: "label", Text: "Save", Labels: "c"}, fieldNode("c", "l", "")}, "c", "l"},
-		{"text in a label", []page.Node{{Ref: "l", Tag: "label", Text: "Save me", Labels: "c"}, span("s", "l", "Save"), fieldNode("c", "", "")}, "c", "s"},
+		{"label by wrapping", []page.Node{{Ref: "l", Tag: "label", Text: "Save", Labels: "c"}, fieldNode("c", "l", "")}, "c",
+			"l"},
+		{"text in a label", []page.Node{{Ref: "l", Tag: "label", Text: "Save me", Labels: "c"}, span("s", "l", "Save"),
+			fieldNode("c", "", "")}, "c", "s"},
 	} {
 		f := mustClick(t, lay(page.Query{}, c.nodes...), query("save"))
 		via := page.Ref("")
@@ -68,7 +76,8 @@ func TestPromotion(t *testing.T) {
 // TestPassive: a text that nothing acts for is no target of an action; what
 // only has to be seen may be scrolled to, and read.
 func TestPassive(t *testing.T) {
-	l := lay(page.Query{}, node("h", "", "h1", "heading", "Total"), page.Node{Ref: "p", Tag: "p", Text: "42 EUR", OwnText: true})
+	l := lay(page.Query{}, node("h", "", "h1", "heading", "Total"),
+		page.Node{Ref: "p", Tag: "p", Text: "42 EUR", OwnText: true})
 	m := missed(t, l, query("total"), engine.ActionRejected, "not_executable")
 	if len(m.Resolution.Alternates) != 1 || m.Resolution.Alternates[0].Clickable {
 		t.Errorf("%+v", m.Resolution)
@@ -114,12 +123,15 @@ func TestLoop(t *testing.T) {
 // label to be clicked; whichever is named, the label is clicked and the control has
 // the state.
 func TestHiddenControl(t *testing.T) {
-	box := page.Node{Ref: "c", Up: "l", Tag: "input", Type: "checkbox", Role: "checkbox", Name: "Agree", Native: true, State: page.State{Checked: pointer(false)}}
+	box := page.Node{Ref: "c", Up: "l", Tag: "input", Type: "checkbox", Role: "checkbox", Name: "Agree", Native: true,
+		State: page.State{Checked: pointer(false)}}
 	l := lay(page.Query{}, page.Node{Ref: "l", Tag: "label", Text: "Agree", Labels: "c"}, box)
 	l.Nodes[1].Visible = false
-	for _, target := range []*engine.Target{by(page.Selector{Role: "checkbox", Name: "Agree"}), by(page.Selector{Text: "Agree"}), query("agree")} {
+	for _, target := range []*engine.Target{by(page.Selector{Role: "checkbox", Name: "Agree"}),
+		by(page.Selector{Text: "Agree"}), query("agree")} {
 		f, miss := l.Resolve(engine.NewIdentity(), target, engine.ResolveOptions{Verb: engine.Check})
-		if miss != nil || f.Node.Ref != "l" || f.State().Ref != "c" || f.Element.State == nil || f.Element.ExpectedSignal != "value_change" {
+		if miss != nil || f.Node.Ref != "l" || f.State().Ref != "c" || f.Element.State == nil ||
+			f.Element.ExpectedSignal != "value_change" {
 			t.Errorf("%+v: %+v %+v", target.Selector, f, miss)
 		}
 	}

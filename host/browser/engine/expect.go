@@ -77,7 +77,8 @@ type assertion struct {
 
 // expect decides about an outcome authoritatively. It recovers nothing, since it has done nothing.
 func (v *verb) expect() (any, *Refusal) {
-	x := assertion{verb: v, set: v.settings(false), about: v.take(v.req.ExpectArgs.ActionID), base: v.past(v.req.ExpectArgs.ActionID), target: v.req.Target}
+	x := assertion{verb: v, set: v.settings(false), about: v.take(v.req.ExpectArgs.ActionID),
+		base: v.past(v.req.ExpectArgs.ActionID), target: v.req.Target}
 	if x.about != nil {
 		v.tracer.id = x.about.act.res.ActionID
 		x.self = x.about.act.node()
@@ -179,9 +180,11 @@ func (x *assertion) reply(r run) *ExpectReply {
 	for len(leaf.Of) > 0 {
 		leaf = &leaf.Of[0]
 	}
-	out := &ExpectReply{Success: r.outcome == holds, ActionID: x.tracer.id, Predicates: []Observed{}, Stability: stability(x.set, r),
-		ExpectedState: ExpectedState{leaf.Kind, wantedState(leaf)}, ObservedState: ObservedState{Property: leaf.Kind, Value: json.RawMessage("null")},
-		Comparison: Comparison{Basis: basis(leaf.Kind), Matched: r.outcome == holds}}
+	out := &ExpectReply{Success: r.outcome == holds, ActionID: x.tracer.id, Predicates: []Observed{},
+		Stability:     stability(x.set, r),
+		ExpectedState: ExpectedState{leaf.Kind, wantedState(leaf)},
+		ObservedState: ObservedState{Property: leaf.Kind, Value: json.RawMessage("null")},
+		Comparison:    Comparison{Basis: basis(leaf.Kind), Matched: r.outcome == holds}}
 	if x.verdict != nil {
 		out.Predicates = x.verdict.Observed(nil)
 		first := out.Predicates[0]

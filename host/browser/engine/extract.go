@@ -208,8 +208,10 @@ func (v *verb) unread(err error) *Refusal {
 	case errors.Is(err, page.ErrSelector):
 		return v.unselected()
 	case errors.Is(err, page.ErrUndrawn):
-		return &Refusal{Code: "surface_busy", Message: "the page has no size or was not drawn yet, so there is no picture of it; wait until it has loaded and try again", Verb: v.req.Verb}
-	case err == nil, v.ctx.Err() != nil, errors.Is(err, page.ErrHung), errors.Is(err, page.ErrGone), errors.Is(err, page.ErrDialog):
+		return &Refusal{Code: "surface_busy",
+			Message: "the page has no size or was not drawn yet, so there is no picture of it; wait until it has loaded and try again", Verb: v.req.Verb}
+	case err == nil, v.ctx.Err() != nil, errors.Is(err, page.ErrHung), errors.Is(err, page.ErrGone),
+		errors.Is(err, page.ErrDialog):
 		// A page that hangs or keeps navigating is no fault of the host.
 		return &Refusal{Code: "surface_busy", Message: "the page did not answer in time; try again later", Verb: v.req.Verb}
 	}

@@ -114,7 +114,8 @@ func uploadRoom(a *act, staged []StagedFile) *Refusal {
 	if total <= maxUploaded {
 		return nil
 	}
-	return &Refusal{Code: "invalid_request", Message: "files: the open pages were given more than 1 GiB together; load them anew first", Verb: a.req.Verb}
+	return &Refusal{Code: "invalid_request",
+		Message: "files: the open pages were given more than 1 GiB together; load them anew first", Verb: a.req.Verb}
 }
 
 func names(staged []StagedFile) []string {

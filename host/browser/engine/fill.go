@@ -32,7 +32,8 @@ func fillFits(a *act, n *page.Node) *fault {
 	t := typing{text: Typed(a.req, n), picker: picker, node: n.Ref}
 	if h := a.req.Type.Sealed; h != "" {
 		if picker { // the page would show what it makes of the text
-			a.refused = &Refusal{Code: "sealed_placement_denied", Message: "the field is none that a secret may be typed into", Verb: a.req.Verb}
+			a.refused = &Refusal{Code: "sealed_placement_denied", Message: "the field is none that a secret may be typed into",
+				Verb: a.req.Verb}
 			return nil
 		}
 		if a.opt.Secrets == nil {

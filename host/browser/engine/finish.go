@@ -21,7 +21,8 @@ func (a *act) fail(f *fault) {
 	}
 	s := &a.recovery.state
 	s.Terminal = true
-	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.recovery.strategies, Attempts: s.Attempts, FinalState: Failed}
+	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.recovery.strategies,
+		Attempts: s.Attempts, FinalState: Failed}
 	if a.res.Target != nil {
 		a.res.Terminal.Target = a.res.Target.Resolved
 	}
@@ -210,7 +211,8 @@ func (a *act) report() {
 	if a.res.FailureCode != nil {
 		result = "failed"
 	}
-	a.count("actions_total", "action", string(a.res.Action), "category", a.res.Category, "action_type", a.res.ActionType, "result", result)
+	a.count("actions_total", "action", string(a.res.Action), "category", a.res.Category, "action_type",
+		a.res.ActionType, "result", result)
 	if a.res.Success && a.recovery.state.Attempts == 0 {
 		a.count("first_pass_verified_total")
 	}
@@ -240,7 +242,8 @@ func (a *act) tell(result string) {
 // amend hands over the trace of an action again, after its reported outcome changed.
 func (a *act) amend() {
 	if a.opt.Trace != nil {
-		a.opt.Trace(Record{Verb: a.req.Verb, Tab: a.tab.ID(), URLHost: a.tab.Facts().Host, Result: a.res, Trace: a.res.Trace, Amended: true})
+		a.opt.Trace(Record{Verb: a.req.Verb, Tab: a.tab.ID(), URLHost: a.tab.Facts().Host, Result: a.res,
+			Trace: a.res.Trace, Amended: true})
 	}
 }
 

@@ -184,9 +184,10 @@ func StableID(n *page.Node) string {
 // Patterns of generated ids: long numbers, and the prefixes of frameworks.
 var (
 	longNumber = regexp.MustCompile(`[0-9]{5}`)
-	framework  = regexp.MustCompile(`^(?i:ember|ext-gen|yui_|react-|radix-|headlessui-|mui-|mat-|cdk-|ng-|__next|gwt-|isc_|chakra-|rc_|downshift-|aria-|j_id|ctl00|:?r[0-9a-z]*:|«r[0-9a-z]*»)`)
-	hashPart   = regexp.MustCompile(`[0-9a-zA-Z]+`)
-	hexOnly    = regexp.MustCompile(`^[0-9a-fA-F]+$`)
+	framework  = regexp.MustCompile(
+		`^(?i:ember|ext-gen|yui_|react-|radix-|headlessui-|mui-|mat-|cdk-|ng-|__next|gwt-|isc_|chakra-|rc_|downshift-|aria-|j_id|ctl00|:?r[0-9a-z]*:|«r[0-9a-z]*»)`)
+	hashPart = regexp.MustCompile(`[0-9a-zA-Z]+`)
+	hexOnly  = regexp.MustCompile(`^[0-9a-fA-F]+$`)
 )
 
 func generated(id string) bool {

@@ -15,7 +15,8 @@ var clicking = engine.ResolveOptions{Verb: engine.Click}
 // taken resolves Save on a fresh page and returns its id.
 func taken(t *testing.T, id *engine.Identity) string {
 	t.Helper()
-	f, miss := lay(page.Query{}, buttonNode("a", "", "Open"), buttonNode("b", "", "Save")).Resolve(id, by(page.Selector{Name: "Save"}), clicking)
+	f, miss := lay(page.Query{}, buttonNode("a", "", "Open"), buttonNode("b", "", "Save")).Resolve(id,
+		by(page.Selector{Name: "Save"}), clicking)
 	if miss != nil {
 		t.Fatal(miss.Code)
 	}
@@ -77,7 +78,8 @@ func TestReplacements(t *testing.T) {
 		t.Error("the replacement has the old id")
 	}
 	two := lay(page.Query{}, buttonNode("n1", "", "Save"), buttonNode("n2", "", "Save"))
-	if _, miss := two.Resolve(id, byID(el), rebind); miss == nil || miss.Code != engine.StaleReference || len(miss.Resolution.Alternates) != 2 {
+	if _, miss := two.Resolve(id, byID(el), rebind); miss == nil || miss.Code != engine.StaleReference ||
+		len(miss.Resolution.Alternates) != 2 {
 		t.Errorf("two: %+v", miss)
 	}
 	other := lay(page.Query{}, buttonNode("n1", "", "Save all"))
@@ -172,12 +174,14 @@ func TestWant(t *testing.T) {
 	el := taken(t, id)
 	target := by(page.Selector{CSS: "#a"})
 	target.Selector.Within, target.Selector.Near = by(page.Selector{Role: "row"}), byID(el)
-	q := engine.Want(id, []*engine.Target{target, nil, target, byID("el_none")}, []*engine.Predicate{nil, {Kind: "all", Of: []engine.Predicate{
-		{Kind: "attribute", Attribute: "href", Target: by(page.Selector{Text: "x"})}, {Kind: "attribute", Attribute: "href"},
-		{Kind: "not", Of: []engine.Predicate{{Kind: "exists", Target: by(page.Selector{Role: "row"})}}},
-	}}})
+	q := engine.Want(id, []*engine.Target{target, nil, target, byID("el_none")},
+		[]*engine.Predicate{nil, {Kind: "all", Of: []engine.Predicate{
+			{Kind: "attribute", Attribute: "href", Target: by(page.Selector{Text: "x"})}, {Kind: "attribute", Attribute: "href"},
+			{Kind: "not", Of: []engine.Predicate{{Kind: "exists", Target: by(page.Selector{Role: "row"})}}},
+		}}})
 	want := fmt.Sprint([]page.Selector{{CSS: "#a"}, {Role: "row"}, {Role: "button", Name: "Save"}, {Text: "x"}})
-	if fmt.Sprint(q.Selectors) != want || fmt.Sprint(q.Refs) != "[b]" || fmt.Sprint(q.Attributes) != "[href]" || !q.Digests || q.All {
+	if fmt.Sprint(q.Selectors) != want || fmt.Sprint(q.Refs) != "[b]" || fmt.Sprint(q.Attributes) != "[href]" ||
+		!q.Digests || q.All {
 		t.Errorf("%+v", q)
 	}
 }

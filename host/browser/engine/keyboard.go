@@ -38,7 +38,8 @@ func (a *act) spells() *Refusal {
 	if len(chords) == 1 && !a.focusSealed() {
 		return nil
 	}
-	return &Refusal{Code: "sealed_placement_denied", Message: "keys that edit or copy are not sent to a field that holds a secret; clear it first", Verb: a.req.Verb}
+	return &Refusal{Code: "sealed_placement_denied",
+		Message: "keys that edit or copy are not sent to a field that holds a secret; clear it first", Verb: a.req.Verb}
 }
 
 // holdsSealed reports whether a field of the document was filled with a sealed value.

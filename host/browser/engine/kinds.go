@@ -64,7 +64,8 @@ func (a *act) node() page.Ref {
 func clickSend(a *act) (page.Delivery, error) {
 	r := a.req.Click
 	c := page.Click{
-		At: a.point, Button: cmp.Or(r.Button, "left"), Count: max(r.Count, 1), Modifiers: r.Modifiers, Hold: r.Hold, Aimed: true,
+		At: a.point, Button: cmp.Or(r.Button, "left"), Count: max(r.Count, 1), Modifiers: r.Modifiers,
+		Hold: r.Hold, Aimed: true,
 	}
 	return a.delivered(a.tab.Click(a.ctx, c))
 }

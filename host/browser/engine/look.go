@@ -165,7 +165,8 @@ type tree struct {
 
 func newTree(nodes []page.Node, at map[page.Ref]int) *tree {
 	n := len(nodes)
-	t := &tree{make([]int, n), make([][]int, n), make([]int, n), make([]int, n), make([]int, n+1), make([]int, n+1), make([]int, n)}
+	t := &tree{make([]int, n), make([][]int, n), make([]int, n), make([]int, n), make([]int, n+1),
+		make([]int, n+1), make([]int, n)}
 	for i := range nodes {
 		t.parent[i] = -1
 		if up, ok := at[nodes[i].Up]; ok && nodes[i].Up != "" {

@@ -52,7 +52,8 @@ func (h masker) address(url *string) {
 }
 
 func (h masker) node(n *page.Node) {
-	h.texts(&n.ID, &n.TestID, &n.NameAtt, &n.Role, &n.Name, &n.AriaLabel, &n.Label, &n.Placeholder, &n.Description, &n.Text)
+	h.texts(&n.ID, &n.TestID, &n.NameAtt, &n.Role, &n.Name, &n.AriaLabel, &n.Label, &n.Placeholder,
+		&n.Description, &n.Text)
 	h.address(&n.URL)
 	n.Classes, n.Files = h.list(n.Classes), h.list(n.Files)
 	n.Options = slices.Clone(n.Options)
@@ -115,7 +116,8 @@ func Pieces(texts []string, hide func(string) string) map[int]string {
 			break
 		}
 		first := slices.IndexFunc(starts[1:], func(end int) bool { return end > from })
-		for i := first; i < len(texts) && starts[i] < to && starts[first+1] < to; i++ { // a value within one text is not spread
+		// a value within one text is not spread
+		for i := first; i < len(texts) && starts[i] < to && starts[first+1] < to; i++ {
 			if starts[i+1] > from {
 				found[i] = handle
 			}

@@ -92,7 +92,8 @@ func (p *parser) common() {
 	r.Deadline = p.millis("deadline_ms", 10_000, 500, 60_000)
 	r.Actionable = p.millis("actionable_timeout_ms", 5000, 0, 30_000)
 	r.Idempotent = p.flagp("idempotent")
-	r.Rebind, r.Force, r.AllowPreexist = p.flag("rebind", false), p.flag("force", false), p.flag("allow_preexisting", false)
+	r.Rebind, r.Force, r.AllowPreexist = p.flag("rebind", false), p.flag("force", false),
+		p.flag("allow_preexisting", false)
 	r.AcceptDialog = p.word("on_dialog", "dismiss", "accept") == "accept"
 	p.dialogText()
 	r.MaxRecovery, r.MaxRetryDepth = 3, 3
@@ -292,7 +293,8 @@ func extractItem(o object) ExtractItem {
 func (p *parser) snapshot() {
 	a := SnapshotArgs{
 		Query: usable(p.object, "query"), Exact: p.flag("exact", false), Within: target(p.object, "within", 1),
-		Limit: p.clamped("limit", 256, 1, 2000), LogLines: p.clamped("log_lines", 200, 1, 1000), ActionID: p.text("action_id", maxName),
+		Limit: p.clamped("limit", 256, 1, 2000), LogLines: p.clamped("log_lines", 200, 1, 1000),
+		ActionID: p.text("action_id", maxName),
 	}
 	if a.Include = p.words("include", "elements", "screenshot", "console", "diagnostics"); a.Include == nil {
 		a.Include = []string{"elements"}
@@ -304,7 +306,8 @@ func (p *parser) snapshot() {
 }
 
 func (p *parser) screenshot() {
-	a := ScreenshotArgs{Format: p.word("format", "jpeg", "png"), Quality: p.clamped("quality", 70, 1, 100), Full: p.flag("full_page", false)}
+	a := ScreenshotArgs{Format: p.word("format", "jpeg", "png"), Quality: p.clamped("quality", 70, 1, 100),
+		Full: p.flag("full_page", false)}
 	if a.Full && p.r.Target != nil {
 		p.refuse("full_page", "a target or the full page, not both")
 	}

@@ -191,7 +191,8 @@ func (p *parser) check() {
 }
 
 func (p *parser) adjust() {
-	a := AdjustArgs{Tolerance: p.float("tolerance", 0), MaxAttempts: p.clamped("max_attempts", 3, 1, 4), WidenTo: p.floatp("widen_tolerance_to")}
+	a := AdjustArgs{Tolerance: p.float("tolerance", 0), MaxAttempts: p.clamped("max_attempts", 3, 1, 4),
+		WidenTo: p.floatp("widen_tolerance_to")}
 	v := p.floatp("value")
 	if v == nil {
 		p.wrong("number", "value")
@@ -211,7 +212,8 @@ func (p *parser) adjust() {
 }
 
 func (p *parser) scroll() {
-	a := ScrollArgs{Within: target(p.object, "within", 1), Amount: clamp(p.float("amount", 0.7), 0.1, 1), Max: p.clamped("max_scrolls", 10, 1, 50)}
+	a := ScrollArgs{Within: target(p.object, "within", 1), Amount: clamp(p.float("amount", 0.7), 0.1, 1),
+		Max: p.clamped("max_scrolls", 10, 1, 50)}
 	if (p.r.Target != nil) == p.has("direction") && p.bad.code == "" {
 		p.refuse("direction", "exactly one of target and direction")
 	}
@@ -231,7 +233,8 @@ func (p *parser) drag() {
 	case (to != nil) == moved && p.bad.code == "":
 		p.refuse("to", "exactly one of to and by")
 	case moved:
-		p.r.Drag.By = &page.Point{X: clamp(by.float("x", 0), -maxDrag, maxDrag), Y: clamp(by.float("y", 0), -maxDrag, maxDrag)}
+		p.r.Drag.By = &page.Point{X: clamp(by.float("x", 0), -maxDrag, maxDrag),
+			Y: clamp(by.float("y", 0), -maxDrag, maxDrag)}
 	}
 	p.r.Drag.To = to
 }
@@ -275,5 +278,6 @@ func file(o object) File {
 
 // plainName reports whether name is a single path element without control characters.
 func plainName(name string) bool {
-	return name != "." && name != ".." && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f })
+	return name != "." && name != ".." &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f })
 }

@@ -253,7 +253,8 @@ func (p Predicate) MarshalJSON() ([]byte, error) {
 		return json.Marshal(m)
 	}
 	m["kind"] = p.Kind
-	for name, v := range map[string]string{"op": p.Op, "name": p.Attribute, "changed_from": p.ChangedFrom, "name_matches": p.NameMatches} {
+	for name, v := range map[string]string{"op": p.Op, "name": p.Attribute, "changed_from": p.ChangedFrom,
+		"name_matches": p.NameMatches} {
 		if v != "" {
 			m[name] = v
 		}

@@ -44,7 +44,8 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"adjust",` + save + `,"value":"30"}`, "invalid_request", "missing or invalid number argument: value"},
 		{`{"verb":"adjust",` + save + `,"value":1e999}`, "invalid_request", "number argument: value"},
 		{`{"verb":"adjust",` + save + `,"value":3,"tolerance":-1}`, "invalid_request", "tolerance"},
-		{`{"verb":"adjust",` + save + `,"value":3,"tolerance":2,"widen_tolerance_to":1}`, "invalid_request", "widen_tolerance_to"},
+		{`{"verb":"adjust",` + save + `,"value":3,"tolerance":2,"widen_tolerance_to":1}`, "invalid_request",
+			"widen_tolerance_to"},
 		{`{"verb":"adjust",` + save + `,"value":3,"modes":[]}`, "invalid_request", "modes"},
 		{`{"verb":"adjust",` + save + `,"value":3,"modes":["semantic","semantic"]}`, "invalid_request", "modes"},
 		{`{"verb":"click",` + save + `,"deadline_ms":"500"}`, "invalid_request", "number argument: deadline_ms"},
@@ -58,27 +59,32 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"click",` + save + `,"position":{"x":1.1}}`, "invalid_request", "position"},
 		{`{"verb":"click",` + save + `,"on_dialog":"keep"}`, "invalid_request", "on_dialog"},
 		{`{"verb":"click",` + save + `,"dialog_text":"Ann"}`, "invalid_request", "dialog_text"},
-		{`{"verb":"click",` + save + `,"on_dialog":"accept","dialog_text":1}`, "invalid_request", "string argument: dialog_text"},
-		{`{"verb":"click",` + save + `,"on_dialog":"accept","dialog_text":"sluice-sealed-v1-x"}`, "sealed_placement_denied", "dialog_text"},
+		{`{"verb":"click",` + save + `,"on_dialog":"accept","dialog_text":1}`, "invalid_request",
+			"string argument: dialog_text"},
+		{`{"verb":"click",` + save + `,"on_dialog":"accept","dialog_text":"sluice-sealed-v1-x"}`,
+			"sealed_placement_denied", "dialog_text"},
 		{`{"verb":"click",` + save + `,"count":2,"hold_ms":500}`, "invalid_request", "hold_ms"},
 		{`{"verb":"click",` + save + `,"hold_ms":"long"}`, "invalid_request", "number argument: hold_ms"},
 		{`{"verb":"select",` + save + `,"option":{"id":"a"},"options":[]}`, "invalid_request", "not both"},
 		{`{"verb":"select",` + save + `,"options":{"id":"a"}}`, "invalid_request", "array argument: options"},
 		{`{"verb":"select",` + save + `,"options":["a"]}`, "invalid_request", "object argument: options[0]"},
 		{`{"verb":"select",` + save + `,"options":[{"id":"a"},{"id":"b","index":1}]}`, "invalid_request", "options[1].id"},
-		{`{"verb":"select",` + save + `,"options":[` + strings.Repeat(`{"id":"a"},`, 100) + `{"id":"a"}]}`, "invalid_request", "at most 100"},
+		{`{"verb":"select",` + save + `,"options":[` + strings.Repeat(`{"id":"a"},`, 100) + `{"id":"a"}]}`,
+			"invalid_request", "at most 100"},
 		// Targets.
 		{`{"verb":"click"}`, "invalid_request", "object argument: target"},
 		{`{"verb":"click","target":"el_1"}`, "invalid_request", "object argument: target"},
 		{`{"verb":"click","target":{}}`, "INVALID_SELECTOR", "target"},
 		{`{"verb":"click","target":{"selector":{}}}`, "INVALID_SELECTOR", "target.selector"},
-		{`{"verb":"click","target":{"selector":{"name":" ","index":1,"contains":"x"}}}`, "INVALID_SELECTOR", "target.selector"},
+		{`{"verb":"click","target":{"selector":{"name":" ","index":1,"contains":"x"}}}`,
+			"INVALID_SELECTOR", "target.selector"},
 		{`{"verb":"click","target":{"element_id":"el_1","selector":{"name":"x"}}}`, "invalid_request", "not both"},
 		{`{"verb":"click","target":{"element_id":""}}`, "invalid_request", "target.element_id"},
 		{`{"verb":"click","target":{"selector":{"name":"x","index":-1}}}`, "invalid_request", "target.selector.index"},
 		{`{"verb":"click","target":{"selector":{"name":"x","within":{"selector":{}}}}}`, "INVALID_SELECTOR", "within"},
 		{`{"verb":"click","target":` + deep + `}`, "invalid_request", "at most 3 deep"},
-		{`{"verb":"click","target":{"selector":{"css":"` + strings.Repeat("a", 2049) + `"}}}`, "invalid_request", "target.selector.css"},
+		{`{"verb":"click","target":{"selector":{"css":"` + strings.Repeat("a", 2049) + `"}}}`, "invalid_request",
+			"target.selector.css"},
 		// Deltas.
 		{`{"verb":"click",` + save + `,"expect":{}}`, "invalid_request", "expect"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"text","all":[]}}`, "invalid_request", "exactly one"},
@@ -87,25 +93,38 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"click",` + save + `,"expect":{"kind":"text","value":"x"}}`, "invalid_request", "expect.op"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"text","op":"prefix","value":"x"}}`, "invalid_request", "expect.op"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"text","op":"matches","value":"(a"}}`, "invalid_request", "RE2"},
-		{`{"verb":"click",` + save + `,"expect":{"kind":"text","op":"matches","value":"((((a{99}){99}){99}){99})"}}`, "invalid_request", "RE2"},
-		{`{"verb":"click",` + save + `,"expect":{"kind":"text","op":"matches","value":"` + strings.Repeat("a", 513) + `"}}`, "invalid_request", "RE2"},
-		{`{"verb":"click",` + save + `,"expect":{"kind":"checked","equals":1}}`, "invalid_request", "boolean argument: expect.equals"},
+		{`{"verb":"click",` + save + `,"expect":{"kind":"text","op":"matches","value":"((((a{99}){99}){99}){99})"}}`,
+			"invalid_request", "RE2"},
+		{`{"verb":"click",` + save + `,"expect":{"kind":"text","op":"matches","value":"` + strings.Repeat("a", 513) + `"}}`,
+			"invalid_request", "RE2"},
+		{`{"verb":"click",` + save + `,"expect":{"kind":"checked","equals":1}}`, "invalid_request",
+			"boolean argument: expect.equals"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"text_value"}}`, "invalid_request", "expect.equals"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"value","equals":true}}`, "invalid_request", "expect.equals"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"selected","equals":{}}}`, "invalid_request", "expect.equals"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"count","op":"eq","value":-1}}`, "invalid_request", "expect.value"},
-		{`{"verb":"click",` + save + `,"expect":{"kind":"attribute","name":"value","op":"equals","value":"x"}}`, "invalid_request", "not read"},
-		{`{"verb":"click",` + save + `,"expect":{"kind":"attribute","name":"STYLE","op":"equals","value":"x"}}`, "invalid_request", "not read"},
-		{`{"verb":"click",` + save + `,"expect":{"kind":"attribute","name":"onclick","op":"equals","value":"x"}}`, "invalid_request", "not read"},
-		{`{"verb":"click",` + save + `,"expect":{"kind":"attribute","name":"a\"]","op":"equals","value":"x"}}`, "invalid_request", "expect.name"},
+		{`{"verb":"click",` + save + `,"expect":{"kind":"attribute","name":"value","op":"equals","value":"x"}}`,
+			"invalid_request", "not read"},
+		{`{"verb":"click",` + save + `,"expect":{"kind":"attribute","name":"STYLE","op":"equals","value":"x"}}`,
+			"invalid_request", "not read"},
+		{`{"verb":"click",` + save + `,"expect":{"kind":"attribute","name":"onclick","op":"equals","value":"x"}}`,
+			"invalid_request", "not read"},
+		{`{"verb":"click",` + save + `,"expect":{"kind":"attribute","name":"a\"]","op":"equals","value":"x"}}`,
+			"invalid_request", "expect.name"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"fingerprint"}}`, "invalid_request", "exactly one"},
-		{`{"verb":"click",` + save + `,"expect":{"kind":"any_change","kinds":["pixels"]}}`, "invalid_request", "expect.kinds"},
-		{`{"verb":"click",` + save + `,"expect":{"not":{"all":[{"any":[{"kind":"navigation"}]}]}}}`, "invalid_request", "at most 3 deep"},
-		{`{"verb":"click",` + save + `,"expect":{"all":[` + strings.Repeat(`{"kind":"navigation"},`, 16) + `{"kind":"navigation"}]}}`, "invalid_request", "at most 16"},
-		{`{"verb":"click",` + save + `,"expect":{"any":[` + strings.Repeat(`{"all":[{"kind":"navigation"},{"kind":"navigation"}]},`, 8) + `{"kind":"navigation"}]}}`, "invalid_request", "at most 16"},
+		{`{"verb":"click",` + save + `,"expect":{"kind":"any_change","kinds":["pixels"]}}`,
+			"invalid_request", "expect.kinds"},
+		{`{"verb":"click",` + save + `,"expect":{"not":{"all":[{"any":[{"kind":"navigation"}]}]}}}`,
+			"invalid_request", "at most 3 deep"},
+		{`{"verb":"click",` + save + `,"expect":{"all":[` + strings.Repeat(`{"kind":"navigation"},`, 16) +
+			`{"kind":"navigation"}]}}`, "invalid_request", "at most 16"},
+		{`{"verb":"click",` + save + `,"expect":{"any":[` +
+			strings.Repeat(`{"all":[{"kind":"navigation"},{"kind":"navigation"}]},`, 8) + `{"kind":"navigation"}]}}`,
+			"invalid_request", "at most 16"},
 		{`{"verb":"expect"}`, "invalid_request", "object argument: expect"},
 		{`{"verb":"expect","expect":{"kind":"visible"}}`, "invalid_request", "expect.target"},
-		{`{"verb":"navigate","url":"https://a.example","expect":{"all":[{"kind":"text","op":"equals","value":"x"}]}}`, "invalid_request", "expect.all[0].target"},
+		{`{"verb":"navigate","url":"https://a.example","expect":{"all":[{"kind":"text","op":"equals","value":"x"}]}}`,
+			"invalid_request", "expect.all[0].target"},
 		// Verbs.
 		{`{"verb":"navigate"}`, "invalid_request", "string argument: url"},
 		{`{"verb":"navigate","url":"https://a.example","history":"back"}`, "invalid_request", "not both"},
@@ -116,7 +135,8 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"type",` + save + `,"value":{"plain":"a","sealed":"b"}}`, "invalid_request", "exactly one"},
 		{`{"verb":"type",` + save + `,"value":{"plain":true}}`, "invalid_request", "string argument: value.plain"},
 		{`{"verb":"fill",` + save + `,"value":{"plain":"sluice-sealed-v1-aaaa"}}`, "sealed_placement_denied", "value.plain"},
-		{`{"verb":"fill",` + save + `,"value":{"plain":"x sluice-sealed-v1-aaaa y"}}`, "sealed_placement_denied", "value.plain"},
+		{`{"verb":"fill",` + save + `,"value":{"plain":"x sluice-sealed-v1-aaaa y"}}`,
+			"sealed_placement_denied", "value.plain"},
 		{`{"verb":"fill",` + save + `,"value":{"sealed":"sluice-sealed-v1-aaaa"},"clear":false}`, "invalid_request", "clear"},
 		{`{"verb":"press","keys":""}`, "invalid_request", "string argument: keys"},
 		{`{"verb":"press","keys":"Control+Wat"}`, "invalid_request", "unknown key"},
@@ -147,9 +167,12 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"extract","items":[{"name":"a"}]}`, "invalid_request", "items[0].take"},
 		{`{"verb":"extract","items":[{"name":"a","take":"html"}]}`, "invalid_request", "items[0].take"},
 		{`{"verb":"extract","items":[{"name":"a","take":"text"}]}`, "invalid_request", "items[0].target"},
-		{`{"verb":"extract","items":[{"name":"a","take":"attribute",` + save + `}]}`, "invalid_request", "items[0].attribute"},
-		{`{"verb":"extract","items":[{"name":"a","take":"attribute",` + save + `,"attribute":"onload"}]}`, "invalid_request", "not read"},
-		{`{"verb":"extract","items":[{"name":"a","take":"links"},{"name":"a","take":"links"}]}`, "invalid_request", "items[1].name"},
+		{`{"verb":"extract","items":[{"name":"a","take":"attribute",` + save + `}]}`, "invalid_request",
+			"items[0].attribute"},
+		{`{"verb":"extract","items":[{"name":"a","take":"attribute",` + save + `,"attribute":"onload"}]}`,
+			"invalid_request", "not read"},
+		{`{"verb":"extract","items":[{"name":"a","take":"links"},{"name":"a","take":"links"}]}`,
+			"invalid_request", "items[1].name"},
 		{`{"verb":"snapshot","include":["diagnostics"]}`, "invalid_request", "action_id"},
 		{`{"verb":"snapshot","include":["html"]}`, "invalid_request", "include"},
 		{`{"verb":"screenshot",` + save + `,"full_page":true}`, "invalid_request", "full_page"},
@@ -164,7 +187,8 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"open","profile":"` + strings.Repeat("a", 65) + `"}`, "profile_name_invalid", "must be"},
 		{`{"verb":"open","profile":7}`, "invalid_request", "string argument: profile"},
 		{`{"verb":"open","session":{"probe":{}}}`, "invalid_request", "session.probe.expect"},
-		{`{"verb":"open","session":{"probe":{"expect":{"kind":"exists"}}}}`, "invalid_request", "session.probe.expect.target"},
+		{`{"verb":"open","session":{"probe":{"expect":{"kind":"exists"}}}}`, "invalid_request",
+			"session.probe.expect.target"},
 		{`{"verb":"close","tab":7}`, "invalid_request", "tab"},
 		{`{"verb":"close","tab":""}`, "invalid_request", "string argument: tab"},
 	} {
@@ -177,7 +201,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s\n %s: %s", c.request, refusal.Code, refusal.Message)
 		}
 	}
-	if _, refusal := engine.Parse(append([]byte(`{"verb":"close","x":"`), make([]byte, engine.MaxRequest)...), engine.DefaultSettings); refusal == nil || !strings.Contains(refusal.Message, "262144") {
+	if _, refusal := engine.Parse(append([]byte(`{"verb":"close","x":"`), make([]byte, engine.MaxRequest)...),
+		engine.DefaultSettings); refusal == nil || !strings.Contains(refusal.Message, "262144") {
 		t.Errorf("a request of more than 256 KiB: %v", refusal)
 	}
 }
@@ -194,14 +219,17 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", r, want)
 	}
 	w := parse(t, `{"verb":"wait","for":"load"}`).Wait
-	if want := (engine.WaitArgs{For: "load", Timeout: 10 * time.Second, Attempts: 1, Stability: 250 * time.Millisecond}); w != want {
+	if want := (engine.WaitArgs{For: "load", Timeout: 10 * time.Second, Attempts: 1,
+		Stability: 250 * time.Millisecond}); w != want {
 		t.Errorf("wait %+v", w)
 	}
-	if s := parse(t, `{"verb":"snapshot"}`).Snapshot; s.Limit != 256 || s.LogLines != 200 || !reflect.DeepEqual(s.Include, []string{"elements"}) {
+	if s := parse(t, `{"verb":"snapshot"}`).Snapshot; s.Limit != 256 || s.LogLines != 200 ||
+		!reflect.DeepEqual(s.Include, []string{"elements"}) {
 		t.Errorf("snapshot %+v", s)
 	}
 	o := parse(t, `{"verb":"open","session":{"probe":{"expect":{"kind":"url","op":"prefix","value":"https://a.example/home"}}}}`).Open
-	if !o.Persistent || o.Viewport != (page.Viewport{Width: 1280, Height: 720, Scale: 1}) || o.Session.Timeout != 15*time.Second || o.Session.Owner != 10*time.Minute {
+	if !o.Persistent || o.Viewport != (page.Viewport{Width: 1280, Height: 720, Scale: 1}) ||
+		o.Session.Timeout != 15*time.Second || o.Session.Owner != 10*time.Minute {
 		t.Errorf("open %+v %+v", o, o.Session)
 	}
 	if a := parse(t, `{"verb":"type","target":{"element_id":"el_1"},"value":{"plain":""}}`).Type; a != (engine.TypeArgs{Clear: true}) {
@@ -242,13 +270,17 @@ func TestClamped(t *testing.T) {
 		{wait, `"retry":{"max_attempts":%g}`, func(r *engine.Request) any { return r.Wait.Attempts }, 1, 5},
 		{wait, `"retry":{"backoff_ms":%g}`, func(r *engine.Request) any { return r.Wait.Backoff }, 0 * ms, 5000 * ms},
 		{wait, `"stability_window_ms":%g`, func(r *engine.Request) any { return r.Wait.Stability }, 0 * ms, 2000 * ms},
-		{`{"verb":"adjust","target":{"element_id":"e"},"value":1,%s}`, `"max_attempts":%g`, func(r *engine.Request) any { return r.Adjust.MaxAttempts }, 1, 4},
-		{`{"verb":"scroll","direction":"up",%s}`, `"amount":%g`, func(r *engine.Request) any { return r.Scroll.Amount }, 0.1, 1.0},
+		{`{"verb":"adjust","target":{"element_id":"e"},"value":1,%s}`, `"max_attempts":%g`,
+			func(r *engine.Request) any { return r.Adjust.MaxAttempts }, 1, 4},
+		{`{"verb":"scroll","direction":"up",%s}`, `"amount":%g`, func(r *engine.Request) any { return r.Scroll.Amount }, 0.1,
+			1.0},
 		{`{"verb":"snapshot",%s}`, `"limit":%g`, func(r *engine.Request) any { return r.Snapshot.Limit }, 1, 2000},
 		{`{"verb":"snapshot",%s}`, `"log_lines":%g`, func(r *engine.Request) any { return r.Snapshot.LogLines }, 1, 1000},
 		{`{"verb":"screenshot",%s}`, `"quality":%g`, func(r *engine.Request) any { return r.Screenshot.Quality }, 1, 100},
-		{`{"verb":"open",%s}`, `"viewport":{"width":%g}`, func(r *engine.Request) any { return r.Open.Viewport.Width }, 240, 3840},
-		{`{"verb":"open",%s}`, `"session":{"timeout_seconds":%g}`, func(r *engine.Request) any { return r.Open.Session.Owner }, 10 * time.Second, time.Hour},
+		{`{"verb":"open",%s}`, `"viewport":{"width":%g}`, func(r *engine.Request) any { return r.Open.Viewport.Width }, 240,
+			3840},
+		{`{"verb":"open",%s}`, `"session":{"timeout_seconds":%g}`,
+			func(r *engine.Request) any { return r.Open.Session.Owner }, 10 * time.Second, time.Hour},
 	} {
 		least, most := get(fmt.Sprintf(c.verb, c.member), c.f)
 		if least != c.least || most != c.most {
@@ -277,16 +309,19 @@ func TestDeadlines(t *testing.T) {
 
 // TestConnectionSettings: the request's settings come before the connection's.
 func TestConnectionSettings(t *testing.T) {
-	base := engine.Settings{Window: 700 * time.Millisecond, Count: 3, MaxRecheck: 2, Interval: 150 * time.Millisecond, Stale: time.Hour}
+	base := engine.Settings{Window: 700 * time.Millisecond, Count: 3, MaxRecheck: 2,
+		Interval: 150 * time.Millisecond, Stale: time.Hour}
 	r, refusal := engine.Parse([]byte(`{"verb":"click","target":{"element_id":"e"},"verify":{"window_ms":1200}}`), base)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	want := engine.Settings{Window: 1200 * time.Millisecond, Count: 3, MaxRecheck: 2, Interval: 150 * time.Millisecond, Stale: 800 * time.Millisecond}
+	want := engine.Settings{Window: 1200 * time.Millisecond, Count: 3, MaxRecheck: 2, Interval: 150 * time.Millisecond,
+		Stale: 800 * time.Millisecond}
 	if r.Verify != want {
 		t.Errorf("got %+v", r.Verify)
 	}
-	if got := want.Info(); got != (engine.SettingsInfo{WindowMS: 1200, Count: 3, MaxRecheck: 2, IntervalMS: 150, StaleMS: 800}) {
+	if got := want.Info(); got != (engine.SettingsInfo{WindowMS: 1200, Count: 3, MaxRecheck: 2,
+		IntervalMS: 150, StaleMS: 800}) {
 		t.Errorf("echoed as %+v", got)
 	}
 }
@@ -366,7 +401,8 @@ func FuzzParse(f *testing.F) {
 		if refusal != nil {
 			return
 		}
-		if r.Verify != r.Verify.Clamped(r.Verb.IsAction()) || r.Deadline < 500*time.Millisecond || r.Deadline > 10*time.Minute || r.MaxRecovery > 3 {
+		if r.Verify != r.Verify.Clamped(r.Verb.IsAction()) || r.Deadline < 500*time.Millisecond ||
+			r.Deadline > 10*time.Minute || r.MaxRecovery > 3 {
 			t.Fatalf("%+v", r)
 		}
 		again, refusal := engine.Parse(request, engine.DefaultSettings)
@@ -430,7 +466,8 @@ func TestCSSAttributes(t *testing.T) {
 		`\`:                                   false,
 		`"`:                                   false,
 	} {
-		raw, _ := json.Marshal(map[string]any{"verb": "click", "target": map[string]any{"selector": map[string]any{"css": css}}})
+		raw, _ := json.Marshal(map[string]any{"verb": "click",
+			"target": map[string]any{"selector": map[string]any{"css": css}}})
 		_, refusal := engine.Parse(raw, engine.DefaultSettings)
 		if (refusal != nil) != refused || refused && !strings.Contains(refusal.Message, "css") {
 			t.Errorf("%s: %v", css, refusal)

@@ -18,9 +18,9 @@ const (
 // predicateSources maps kinds of predicates to their sources.
 var predicateSources = map[string]string{
 	"text": FromElement, "value": FromValue, "text_value": FromValue,
-	"checked": FromElement, "expanded": FromElement, "enabled": FromElement, "focused": FromElement, "selected": FromElement,
-	"visible": FromElement, "exists": FromElement, "in_viewport": FromElement, "hovered": FromElement, "scrolled": FromElement,
-	"count": FromElement, "attribute": FromElement, "files": FromValue,
+	"checked": FromElement, "expanded": FromElement, "enabled": FromElement, "focused": FromElement,
+	"selected": FromElement, "visible": FromElement, "exists": FromElement, "in_viewport": FromElement,
+	"hovered": FromElement, "scrolled": FromElement, "count": FromElement, "attribute": FromElement, "files": FromValue,
 	"url": FromNavigation, "title": FromNavigation, "navigation": FromNavigation,
 	"fingerprint": FromDiff, "any_change": FromDiff, "download": FromDiff, "tab": FromDiff,
 }

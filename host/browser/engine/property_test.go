@@ -88,7 +88,8 @@ func TestNothingIsSentTwice(t *testing.T) {
 				s.on["n1"] = func() { s.nodes[1].State.TextValue = ptr(""); send() }
 				return s
 			}, func(b *bench) {
-				for _, r := range []*engine.Request{request(engine.Check, named("checkbox", "Terms")), request(engine.Fill, named("textbox", "Mail"))} {
+				for _, r := range []*engine.Request{request(engine.Check, named("checkbox", "Terms")),
+					request(engine.Fill, named("textbox", "Mail"))} {
 					b.happened.Sent, b.sent = 0, 0
 					r.Check, r.Type.Plain, r.Idempotent, r.Deadline = true, "x", c.idempotent, 60e9
 					got := b.act(r)
@@ -186,10 +187,12 @@ func random(r *rand.Rand) (func() *engine.Look, *engine.Target) {
 	nodes := make([]page.Node, 1+r.IntN(30))
 	for i := range nodes {
 		n := page.Node{
-			Ref: page.Ref(fmt.Sprint("r", i)), Tag: pick("div", "button", "input", "label", "span", "select", "a"), Type: pick("", "", "text", "range", "hidden"),
-			Role: pick("", "", "button", "link", "slider", "row", "heading", "textbox"), Name: pick(words...), Text: pick(words...), Label: pick(words...),
-			ID: pick("", "", "save", "x12345"), TestID: pick("", "", "", "save"), Frame: pick("", "", "", "f1"), Native: r.IntN(4) == 0, OwnHear: r.IntN(6) == 0,
-			Listens: r.IntN(3) == 0, Cursor: r.IntN(6) == 0, Tabbable: r.IntN(8) == 0, Disabled: r.IntN(8) == 0, OwnText: r.IntN(2) == 0,
+			Ref: page.Ref(fmt.Sprint("r", i)), Tag: pick("div", "button", "input", "label", "span", "select", "a"),
+			Type: pick("", "", "text", "range", "hidden"),
+			Role: pick("", "", "button", "link", "slider", "row", "heading", "textbox"), Name: pick(words...),
+			Text: pick(words...), Label: pick(words...), ID: pick("", "", "save", "x12345"), TestID: pick("", "", "", "save"),
+			Frame: pick("", "", "", "f1"), Native: r.IntN(4) == 0, OwnHear: r.IntN(6) == 0, Listens: r.IntN(3) == 0,
+			Cursor: r.IntN(6) == 0, Tabbable: r.IntN(8) == 0, Disabled: r.IntN(8) == 0, OwnText: r.IntN(2) == 0,
 			Bounds: page.Box{X: float64(r.IntN(900)), Y: float64(r.IntN(900)), W: float64(r.IntN(400)), H: float64(r.IntN(60))},
 		}
 		switch {
@@ -203,7 +206,8 @@ func random(r *rand.Rand) (func() *engine.Look, *engine.Target) {
 		}
 		nodes[i] = n
 	}
-	s := &engine.Selector{Selector: page.Selector{Query: pick("save", "volume", "delete", "button", "slider control", "adjust")}}
+	s := &engine.Selector{Selector: page.Selector{Query: pick("save", "volume", "delete", "button",
+		"slider control", "adjust")}}
 	if r.IntN(2) == 0 {
 		s.Selector = page.Selector{Role: pick("", "button", "row"), Name: pick("Save", "Delete")}
 	}
@@ -220,7 +224,8 @@ func random(r *rand.Rand) (func() *engine.Look, *engine.Target) {
 		s.Within = by(page.Selector{Role: "row"})
 		s.Within.Selector.Index = pointer(0)
 	}
-	return func() *engine.Look { return lay(page.Query{}, append([]page.Node(nil), nodes...)...) }, &engine.Target{Selector: s}
+	return func() *engine.Look { return lay(page.Query{}, append([]page.Node(nil), nodes...)...) },
+		&engine.Target{Selector: s}
 }
 
 // TestResolveProperties, over many pages: the choice is a function of its input; what a
@@ -244,13 +249,15 @@ func TestResolveProperties(t *testing.T) {
 			continue
 		}
 		found++
-		if again == nil || again.Node.Ref != f.Node.Ref || !reflect.DeepEqual(f.Resolution, again.Resolution) || !reflect.DeepEqual(f.Element, again.Element) {
+		if again == nil || again.Node.Ref != f.Node.Ref || !reflect.DeepEqual(f.Resolution, again.Resolution) ||
+			!reflect.DeepEqual(f.Element, again.Element) {
 			t.Fatalf("seed %d: %+v then %+v", seed, f, again)
 		}
 		if !engine.Executable(f.Node) {
 			t.Fatalf("seed %d: %+v is not executable", seed, f.Node)
 		}
-		if c := l.Node(f.Node.Labels); c != nil && f.Node.Tag == "label" && !f.Node.Native && f.Node.Role == "" && f.Control != c {
+		if c := l.Node(f.Node.Labels); c != nil && f.Node.Tag == "label" && !f.Node.Native &&
+			f.Node.Role == "" && f.Control != c {
 			t.Fatalf("seed %d: %s labels %s", seed, f.Node.Ref, c.Ref)
 		}
 		if f.Control != nil && f.Control.Visible && !f.Control.Bounds.Empty() {
@@ -278,7 +285,8 @@ func TestResolveProperties(t *testing.T) {
 func wall(n int, deep bool) *engine.Look {
 	nodes := make([]page.Node, n)
 	for i := range nodes {
-		nodes[i] = page.Node{Ref: page.Ref(fmt.Sprint("r", i)), Tag: "div", Text: "Save", OwnHear: i%3 == 0, Listens: true, Cursor: i%7 == 0, Role: []string{"group", "", "row"}[i%3], Name: []string{"x", "", ""}[i%3]}
+		nodes[i] = page.Node{Ref: page.Ref(fmt.Sprint("r", i)), Tag: "div", Text: "Save", OwnHear: i%3 == 0, Listens: true,
+			Cursor: i%7 == 0, Role: []string{"group", "", "row"}[i%3], Name: []string{"x", "", ""}[i%3]}
 		if i > 0 && deep {
 			nodes[i].Up = nodes[i-1].Ref
 		}

@@ -116,7 +116,8 @@ func TestKilled(t *testing.T) {
 				if len(r.Terminal.Strategies) != 0 && point != "read" || b.sent > 0 && !r.Dispatched {
 					t.Errorf("%s %d: %v, dispatched %v, sent %d", point, nth, r.Terminal.Strategies, r.Dispatched, b.sent)
 				}
-				if _, refused := b.engine.Do(context.Background(), click("Save", nil)); refused == nil || refused.Code != "surface_lost" {
+				if _, refused := b.engine.Do(context.Background(), click("Save", nil)); refused == nil ||
+					refused.Code != "surface_lost" {
 					t.Errorf("a later verb: %v", refused)
 				}
 			})
@@ -138,7 +139,8 @@ func TestHungPage(t *testing.T) {
 		from := time.Now()
 		got := b.act(r)
 		b.is(got, engine.Timeout, "")
-		if *got.FailureReason != engine.ReasonTimeout || time.Since(from) > 10*time.Second || b.sent != 1 || strings.Join(got.Terminal.Strategies, " ") != "state_refresh" {
+		if *got.FailureReason != engine.ReasonTimeout || time.Since(from) > 10*time.Second || b.sent != 1 ||
+			strings.Join(got.Terminal.Strategies, " ") != "state_refresh" {
 			t.Errorf("%s after %v, sent %d, %v", *got.FailureReason, time.Since(from), b.sent, got.Terminal.Strategies)
 		}
 	})
@@ -168,7 +170,8 @@ func TestSilence(t *testing.T) {
 
 // TestDeadline cuts whatever runs.
 func TestDeadline(t *testing.T) {
-	for _, d := range []time.Duration{500 * time.Millisecond, 900 * time.Millisecond, 1300 * time.Millisecond, 3 * time.Second} {
+	for _, d := range []time.Duration{500 * time.Millisecond, 900 * time.Millisecond,
+		1300 * time.Millisecond, 3 * time.Second} {
 		within(t, shop, func(b *bench) {
 			delete(b.on, "n0")
 			r := click("Save", says("status", "Saved"))
@@ -212,7 +215,8 @@ func TestBusy(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.hook = func(at string, _ int) error {
 			if at == "ready" {
-				if _, refused := b.engine.Do(context.Background(), click("Save", nil)); refused == nil || refused.Code != "surface_busy" {
+				if _, refused := b.engine.Do(context.Background(), click("Save", nil)); refused == nil ||
+					refused.Code != "surface_busy" {
 					t.Errorf("a second call: %v", refused)
 				}
 			}

@@ -278,7 +278,8 @@ type Session struct {
 }
 
 // DefaultSettings are used where nothing is set.
-var DefaultSettings = Settings{Window: time.Second, Count: 2, MaxRecheck: 3, Interval: 100 * time.Millisecond, Stale: 500 * time.Millisecond}
+var DefaultSettings = Settings{Window: time.Second, Count: 2, MaxRecheck: 3, Interval: 100 * time.Millisecond,
+	Stale: 500 * time.Millisecond}
 
 // Clamped moves every setting to the nearest bound; 0 becomes the default. Proof after an action
 // needs at least two matches.

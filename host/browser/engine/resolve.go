@@ -12,7 +12,8 @@ import (
 
 // waits are the pauses before each retry of the checks that precede a dispatch; the last one
 // repeats.
-var waits = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond}
+var waits = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond,
+	500 * time.Millisecond}
 
 // maxUnstable is after how many unequal pairs of frames an element that keeps moving is acted on
 // anyway.

@@ -195,7 +195,8 @@ var (
 	// fleeting lists the kinds that are not claimed after they held: they are about a moment, or
 	// change by what follows.
 	fleeting = []string{
-		"navigation", "any_change", "fingerprint", "download", "scrolled", "hovered", "focused", "in_viewport", "url", "title", "files",
+		"navigation", "any_change", "fingerprint", "download", "scrolled", "hovered", "focused", "in_viewport",
+		"url", "title", "files",
 	}
 	// ofControl lists the kinds that are about the content of a control.
 	ofControl = []string{"value", "text_value", "checked", "selected"}

@@ -12,20 +12,29 @@ func sheet() *engine.Look {
 	option := page.Option{ID: "dark", Label: "Dark mode"}
 	nodes := []page.Node{
 		{Ref: "status", Tag: "p", Role: "status", Text: "All  Saved"},
-		{Ref: "slider", Tag: "input", Type: "range", Role: "slider", Native: true, State: page.State{Value: pointer(50.0), RawValue: pointer("50%"), Range: &page.Range{Max: 100}}},
-		{Ref: "field", Tag: "input", Role: "textbox", NameAtt: "mail", Native: true, Editable: true, State: page.State{TextValue: pointer("ada"), Focused: pointer(true), Enabled: pointer(true)}},
-		{Ref: "empty", Tag: "textarea", Role: "textbox", NameAtt: "note", Native: true, State: page.State{TextValue: pointer("")}},
-		{Ref: "box", Tag: "input", Type: "checkbox", Role: "checkbox", Native: true, State: page.State{Checked: pointer(false)}, Label: "Agree"},
-		{Ref: "menu", Tag: "button", Role: "button", Name: "Menu", Native: true, State: page.State{Expanded: pointer(true), Enabled: pointer(false)}, Disabled: true, Attributes: map[string]string{"data-state": "open"}},
+		{Ref: "slider", Tag: "input", Type: "range", Role: "slider", Native: true,
+			State: page.State{Value: pointer(50.0), RawValue: pointer("50%"), Range: &page.Range{Max: 100}}},
+		{Ref: "field", Tag: "input", Role: "textbox", NameAtt: "mail", Native: true, Editable: true,
+			State: page.State{TextValue: pointer("ada"), Focused: pointer(true), Enabled: pointer(true)}},
+		{Ref: "empty", Tag: "textarea", Role: "textbox", NameAtt: "note", Native: true,
+			State: page.State{TextValue: pointer("")}},
+		{Ref: "box", Tag: "input", Type: "checkbox", Role: "checkbox", Native: true,
+			State: page.State{Checked: pointer(false)}, Label: "Agree"},
+		{Ref: "menu", Tag: "button", Role: "button", Name: "Menu", Native: true,
+			State: page.State{Expanded: pointer(true), Enabled: pointer(false)}, Disabled: true,
+			Attributes: map[string]string{"data-state": "open"}},
 		{Ref: "theme", Tag: "select", Role: "combobox", Native: true, State: page.State{Selected: &option}},
 		{Ref: "tab", Tag: "li", Role: "tab", Text: "Two", State: page.State{Chosen: pointer(true)}, Hovered: true},
 		{Ref: "files", Tag: "input", Type: "file", TestID: "upload", Native: true, Files: []string{"a.pdf", "b.pdf"}},
 		{Ref: "list", Tag: "div", Role: "list", Scroll: page.Point{Y: 10}, InView: true},
-		{Ref: "item1", Up: "list", Tag: "div", Role: "listitem", Text: "One"}, {Ref: "item2", Up: "list", Tag: "div", Role: "listitem", Text: "Two items"},
+		{Ref: "item1", Up: "list", Tag: "div", Role: "listitem", Text: "One"},
+		{Ref: "item2", Up: "list", Tag: "div", Role: "listitem", Text: "Two items"},
 		{Ref: "item3", Up: "list", Tag: "div", Role: "listitem", Text: "Unseen", Type: "hidden"},
 		{Ref: "gone", Tag: "p", Role: "note", Text: "Hidden", Type: "hidden"},
-		{Ref: "password", Tag: "input", Type: "password", TestID: "pw", Native: true, Secret: true, State: page.State{TextValue: pointer("s3cret")}},
-		{Ref: "rich", Tag: "div", Role: "textbox", TestID: "rich", Editable: true, State: page.State{TextValue: pointer("a\u00a0b\n")}},
+		{Ref: "password", Tag: "input", Type: "password", TestID: "pw", Native: true, Secret: true,
+			State: page.State{TextValue: pointer("s3cret")}},
+		{Ref: "rich", Tag: "div", Role: "textbox", TestID: "rich", Editable: true,
+			State: page.State{TextValue: pointer("a\u00a0b\n")}},
 		{Ref: "label", Tag: "label", Text: "I agree", Labels: "box"},
 	}
 	return lay(page.Query{}, nodes...)
@@ -34,7 +43,8 @@ func sheet() *engine.Look {
 // word reads a predicate as a guest writes it.
 func word(t *testing.T, delta string) *engine.Predicate {
 	t.Helper()
-	r, refusal := engine.Parse([]byte(`{"verb":"expect","target":{"element_id":"el_self"},"expect":`+delta+`}`), engine.DefaultSettings)
+	r, refusal := engine.Parse([]byte(`{"verb":"expect","target":{"element_id":"el_self"},"expect":`+delta+`}`),
+		engine.DefaultSettings)
 	if refusal != nil {
 		t.Fatalf("%s: %v", delta, refusal)
 	}
@@ -141,7 +151,8 @@ func TestSinceDispatch(t *testing.T) {
 	moved.Digests.Text, moved.Scroll = "t2", page.Point{Y: 5}
 	moved.Nodes[9].Scroll.Y = 20
 	happened := page.Happened{Loaders: []string{"l2"}, Downloads: []page.Download{
-		{Name: "denied.csv", Done: true, Denied: true}, {Name: "broken.csv", Done: true, Failed: "x"}, {Name: "open.csv"}, {Name: "out.csv", Done: true},
+		{Name: "denied.csv", Done: true, Denied: true}, {Name: "broken.csv", Done: true, Failed: "x"}, {Name: "open.csv"},
+		{Name: "out.csv", Done: true},
 	}}
 	list := `"target":{"selector":{"role":"list"}}`
 	for _, c := range []struct {
@@ -178,14 +189,16 @@ func TestSinceDispatch(t *testing.T) {
 // TestTurned: a delta proves a change only if one of the predicates that make it hold
 // did not hold before.
 func TestTurned(t *testing.T) {
-	const a, b = `{"kind":"exists","target":{"selector":{"role":"status"}}}`, `{"kind":"exists","target":{"selector":{"role":"alert"}}}`
+	const a, b = `{"kind":"exists","target":{"selector":{"role":"status"}}}`,
+		`{"kind":"exists","target":{"selector":{"role":"alert"}}}`
 	const unread = `{"kind":"checked","equals":true,"target":{"selector":{"role":"status"}}}`
 	alert := page.Node{Ref: "alert", Tag: "p", Role: "alert", Text: "x", State: page.State{Checked: pointer(true)}}
 	before := func() *engine.Look {
 		return lay(page.Query{}, page.Node{Ref: "s", Tag: "p", Role: "status", Text: "x"})
 	}
 	after := func() *engine.Look {
-		return lay(page.Query{}, page.Node{Ref: "s", Tag: "p", Role: "status", Text: "x", State: page.State{Checked: pointer(true)}}, alert)
+		return lay(page.Query{},
+			page.Node{Ref: "s", Tag: "p", Role: "status", Text: "x", State: page.State{Checked: pointer(true)}}, alert)
 	}
 	for _, c := range []struct {
 		delta  string
@@ -202,7 +215,8 @@ func TestTurned(t *testing.T) {
 		{`{"not":{"not":` + b + `}}`, true},
 	} {
 		p, id := word(t, c.delta), engine.NewIdentity()
-		was, is := (&engine.Scene{Now: before(), Identity: id}).Evaluate(p), (&engine.Scene{Now: after(), Identity: id}).Evaluate(p)
+		was, is := (&engine.Scene{Now: before(), Identity: id}).Evaluate(p),
+			(&engine.Scene{Now: after(), Identity: id}).Evaluate(p)
 		if got := is.Turned(was); got != c.turned {
 			t.Errorf("%s: %t", c.delta, got)
 		}
@@ -215,7 +229,8 @@ func TestTurned(t *testing.T) {
 // TestAmbiguousAndAbsent: what cannot be computed from anything, and what is about
 // an element that is not there.
 func TestAmbiguousAndAbsent(t *testing.T) {
-	const exposed, hidden = `{"kind":"checked","equals":true,"target":{"selector":{"label":"Agree"}}}`, `{"kind":"checked","equals":true,"target":{"selector":{"role":"status"}}}`
+	const exposed, hidden = `{"kind":"checked","equals":true,"target":{"selector":{"label":"Agree"}}}`,
+		`{"kind":"checked","equals":true,"target":{"selector":{"role":"status"}}}`
 	for _, c := range []struct {
 		delta             string
 		ambiguous, absent bool
@@ -279,7 +294,8 @@ func TestObserved(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("%+v", got)
 	}
-	if o := got[0]; !o.Holds || o.Before == nil || *o.Before || o.Matched != 3 || string(o.Value) != "3" || o.Source != "element_property" {
+	if o := got[0]; !o.Holds || o.Before == nil || *o.Before || o.Matched != 3 || string(o.Value) != "3" ||
+		o.Source != "element_property" {
 		t.Errorf("%+v", o)
 	}
 	if o := got[1]; o.Holds || o.Before != nil || o.Detail != "state_unavailable" || o.Value != nil {

@@ -158,7 +158,8 @@ func (l *Look) meaning(n *page.Node, want string, exact, scored bool) mark {
 			best = best.or(m)
 		}
 	}
-	if !exact && sem.Adjustable != nil && *sem.Adjustable && slices.ContainsFunc(adjustWords, func(w string) bool { return strings.Contains(want, w) }) {
+	if !exact && sem.Adjustable != nil && *sem.Adjustable &&
+		slices.ContainsFunc(adjustWords, func(w string) bool { return strings.Contains(want, w) }) {
 		best = best.or(semanticKind)
 	}
 	return best

@@ -51,7 +51,8 @@ type site struct {
 }
 
 func newSite(nodes ...*page.Node) *site {
-	s := &site{on: map[page.Ref]func(){}, left: map[page.Ref]func(){}, document: "d1", url: "https://shop.test/cart", revision: 1, calls: map[string]int{}, lost: make(chan struct{})}
+	s := &site{on: map[page.Ref]func(){}, left: map[page.Ref]func(){}, document: "d1", url: "https://shop.test/cart",
+		revision: 1, calls: map[string]int{}, lost: make(chan struct{})}
 	s.add(nodes...)
 	return s
 }
@@ -83,7 +84,8 @@ func text(id, content string) *page.Node {
 
 func field(label string) *page.Node {
 	empty := ""
-	return &page.Node{Tag: "input", Type: "text", Role: "textbox", Name: label, Label: label, Native: true, Editable: true, State: page.State{TextValue: &empty}}
+	return &page.Node{Tag: "input", Type: "text", Role: "textbox", Name: label, Label: label, Native: true, Editable: true,
+		State: page.State{TextValue: &empty}}
 }
 
 // change does something to the page, and counts it if anything differs.
@@ -156,7 +158,8 @@ func (s *site) Read(ctx context.Context, q page.Query) (*page.Observation, error
 	o.CapturedAt, o.Arrived = captured.Add(-stale), time.Now()
 	for i, sel := range q.Selectors {
 		for j := range o.Nodes {
-			if n := &o.Nodes[j]; sel.CSS == ":focus" && n.State.Focused != nil && *n.State.Focused || sel.CSS != "" && sel.CSS == n.Tag {
+			if n := &o.Nodes[j]; sel.CSS == ":focus" && n.State.Focused != nil && *n.State.Focused ||
+				sel.CSS != "" && sel.CSS == n.Tag {
 				n.Matches = append(n.Matches, i)
 			}
 		}
@@ -166,7 +169,8 @@ func (s *site) Read(ctx context.Context, q page.Query) (*page.Observation, error
 
 // observe is the page as it is; the caller holds mu.
 func (s *site) observe() *page.Observation {
-	o := &page.Observation{Document: s.document, URL: s.url, Title: s.title, Viewport: page.Viewport{Width: 1280, Height: 720}, Scroll: s.scroll, Loading: s.loading}
+	o := &page.Observation{Document: s.document, URL: s.url, Title: s.title,
+		Viewport: page.Viewport{Width: 1280, Height: 720}, Scroll: s.scroll, Loading: s.loading}
 	var hierarchy, texts, states []any
 	for _, n := range s.nodes {
 		c := *n

@@ -141,7 +141,8 @@ func (l *Look) shown(id *Identity, a *SnapshotArgs) ([]*page.Node, *Miss) {
 }
 
 // landmarks are roles that a snapshot shows beside actionable elements.
-var landmarks = []string{"banner", "complementary", "contentinfo", "dialog", "alertdialog", "alert", "status", "form", "heading", "main", "navigation", "region", "search"}
+var landmarks = []string{"banner", "complementary", "contentinfo", "dialog", "alertdialog", "alert", "status", "form",
+	"heading", "main", "navigation", "region", "search"}
 
 // byDefault reports whether a snapshot shows n by default.
 func byDefault(n *page.Node) bool {
@@ -206,7 +207,8 @@ func plan(l *Look, elements []Element) *Planning {
 		p.Signals = append(p.Signals, s.signal)
 	}
 	for _, e := range elements {
-		if name := cutText(e.Label, 80); e.Actionable && name != "" && len(p.Actions) < maxActions && !slices.Contains(p.Actions, e.Role+": "+name) {
+		if name := cutText(e.Label, 80); e.Actionable && name != "" && len(p.Actions) < maxActions &&
+			!slices.Contains(p.Actions, e.Role+": "+name) {
 			p.Actions = append(p.Actions, e.Role+": "+name)
 		}
 	}

@@ -32,12 +32,14 @@ func roles(r *engine.SnapshotReply) string {
 // TestSnapshot: what is shown by default, in document order, with all that a guest is told of them.
 func TestSnapshot(t *testing.T) {
 	secret := fieldNode("pw", "", "Password")
-	secret.Secret, secret.Type, secret.State = true, "password", page.State{TextValue: pointer("s3cret"), Focused: pointer(true)}
+	secret.Secret, secret.Type, secret.State = true, "password",
+		page.State{TextValue: pointer("s3cret"), Focused: pointer(true)}
 	tagged := buttonNode("b", "", "Save")
 	tagged.TestID, tagged.Submits = "save-btn", true
 	hidden := buttonNode("x", "", "Hidden")
 	hidden.Type = "hidden"
-	l := lay(page.Query{}, node("h", "", "h1", "heading", "Sign in"), page.Node{Ref: "wrap", Tag: "div"}, secret, tagged, hidden)
+	l := lay(page.Query{}, node("h", "", "h1", "heading", "Sign in"), page.Node{Ref: "wrap", Tag: "div"},
+		secret, tagged, hidden)
 	r := snap(t, l, engine.SnapshotArgs{})
 	if got := roles(r); got != "heading textbox button" {
 		t.Errorf("shows %s", got)
@@ -53,7 +55,8 @@ func TestSnapshot(t *testing.T) {
 			t.Errorf("without a stable id: %+v", e.Selector)
 		}
 	}
-	if e := r.Elements[2]; e.StableID != "save-btn" || e.TestTag != "save-btn" || e.Selector.Value.TestID != "save-btn" || !e.Actionable || e.ExpectedSignal != "" {
+	if e := r.Elements[2]; e.StableID != "save-btn" || e.TestTag != "save-btn" || e.Selector.Value.TestID != "save-btn" ||
+		!e.Actionable || e.ExpectedSignal != "" {
 		t.Errorf("%+v", e)
 	}
 	raw, err := json.Marshal(r)
@@ -63,7 +66,8 @@ func TestSnapshot(t *testing.T) {
 	if !strings.Contains(string(raw), `"focused":true`) {
 		t.Error("the rest of its state is not")
 	}
-	if p := r.Semantic; p == nil || p.Screen != "login" || p.Warnings == nil || !slices.Contains(p.Actions, "button: Save") {
+	if p := r.Semantic; p == nil || p.Screen != "login" || p.Warnings == nil ||
+		!slices.Contains(p.Actions, "button: Save") {
 		t.Errorf("%+v", p)
 	}
 }
@@ -83,7 +87,8 @@ func TestSnapshotFilters(t *testing.T) {
 	if len(r.Elements) != 1 {
 		t.Errorf("both: %q", roles(r))
 	}
-	if _, miss := l.Snapshot(engine.NewIdentity(), &engine.SnapshotArgs{Within: by(page.Selector{TestID: "none"})}); miss == nil || miss.Code != engine.ElementNotFound {
+	if _, miss := l.Snapshot(engine.NewIdentity(),
+		&engine.SnapshotArgs{Within: by(page.Selector{TestID: "none"})}); miss == nil || miss.Code != engine.ElementNotFound {
 		t.Errorf("%+v", miss)
 	}
 }

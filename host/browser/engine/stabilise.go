@@ -237,7 +237,8 @@ func (v *verb) decided(s Settings, w wait, check func() run) run {
 		case r.outcome == mismatch && w.unanswered():
 			err = v.during(w.unanswered)
 		case r.outcome == mismatch && w.working():
-		case (r.outcome == mismatch || r.outcome == unreadable) && (f.Leaving || f.Document != document) && v.now() < v.latest(s):
+		case (r.outcome == mismatch || r.outcome == unreadable) && (f.Leaving || f.Document != document) &&
+			v.now() < v.latest(s):
 			err = v.arrive(s)
 		default:
 			return r

@@ -108,8 +108,10 @@ func model(set Settings, s *script) (out outcome, attempts int) {
 // under several settings, with the model.
 func TestRoutineIsTheModel(t *testing.T) {
 	sorts := []scripted{
-		{match: true, took: 5 * time.Millisecond}, {took: 5 * time.Millisecond}, {stale: true, match: true, took: 5 * time.Millisecond},
-		{lost: true, took: time.Second}, {match: true, took: 450 * time.Millisecond}, {took: 450 * time.Millisecond}, {match: true, took: 700 * time.Millisecond},
+		{match: true, took: 5 * time.Millisecond}, {took: 5 * time.Millisecond},
+		{stale: true, match: true, took: 5 * time.Millisecond}, {lost: true, took: time.Second},
+		{match: true, took: 450 * time.Millisecond}, {took: 450 * time.Millisecond},
+		{match: true, took: 700 * time.Millisecond},
 	}
 	settings := []Settings{
 		Settings{Window: 500 * time.Millisecond}.Clamped(true),
@@ -127,7 +129,8 @@ func TestRoutineIsTheModel(t *testing.T) {
 				want, attempts := model(set, b)
 				compared++
 				if got.outcome != want || got.attempts != attempts || a.at != b.at {
-					t.Fatalf("settings %d, reads %+v: got %v after %d at %v, want %v after %d at %v", i, prefix, got.outcome, got.attempts, a.at, want, attempts, b.at)
+					t.Fatalf("settings %d, reads %+v: got %v after %d at %v, want %v after %d at %v", i, prefix, got.outcome,
+						got.attempts, a.at, want, attempts, b.at)
 				}
 				lawful(t, set, got, a)
 			}
@@ -174,7 +177,8 @@ func TestOscillationFails(t *testing.T) {
 func TestCutIsNoMismatch(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		s := &script{reads: []scripted{{took: time.Millisecond}}, cutAt: n}
-		if r := stabilise(DefaultSettings, s, s.take); r.outcome != cut || !errors.Is(r.err, errDeadline) || r.attempts != n-1 {
+		if r := stabilise(DefaultSettings, s, s.take); r.outcome != cut ||
+			!errors.Is(r.err, errDeadline) || r.attempts != n-1 {
 			t.Errorf("%+v", r)
 		}
 	}

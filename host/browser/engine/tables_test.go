@@ -76,7 +76,8 @@ func TestIdempotence(t *testing.T) {
 		{"reload", engine.Request{Verb: engine.Navigate, Navigate: engine.NavigateArgs{History: "reload"}}, nil, false},
 		{"back", engine.Request{Verb: engine.Navigate, Navigate: engine.NavigateArgs{History: "back"}}, nil, true},
 		{"declared", engine.Request{Verb: engine.Click}, &engine.Declared{Idempotent: &yes}, true},
-		{"request over declared", engine.Request{Verb: engine.Click, Idempotent: &no}, &engine.Declared{Idempotent: &yes}, false},
+		{"request over declared", engine.Request{Verb: engine.Click, Idempotent: &no},
+			&engine.Declared{Idempotent: &yes}, false},
 		{"request over table", engine.Request{Verb: engine.Type, Idempotent: &no}, nil, false},
 	} {
 		if got := c.r.Repeatable(c.declared); got != c.want {
@@ -96,12 +97,16 @@ func TestEffectSources(t *testing.T) {
 		effect, source string
 	}{
 		{"annotation", engine.Type, nil, engine.SideEffect, engine.LocalState, engine.FromSchema},
-		{"declared over annotation", engine.Type, &engine.Declared{ActionType: engine.SideEffect}, "", engine.SideEffect, engine.FromSchema},
-		{"declared over handler", engine.Click, &engine.Declared{ActionType: engine.LocalState}, engine.SideEffect, engine.LocalState, engine.FromSchema},
-		{"declared without an effect", engine.Click, &engine.Declared{Name: "save"}, engine.LocalState, engine.LocalState, engine.FromHandler},
+		{"declared over annotation", engine.Type, &engine.Declared{ActionType: engine.SideEffect}, "",
+			engine.SideEffect, engine.FromSchema},
+		{"declared over handler", engine.Click, &engine.Declared{ActionType: engine.LocalState}, engine.SideEffect,
+			engine.LocalState, engine.FromSchema},
+		{"declared without an effect", engine.Click, &engine.Declared{Name: "save"}, engine.LocalState, engine.LocalState,
+			engine.FromHandler},
 		{"handler", engine.Click, nil, engine.LocalState, engine.LocalState, engine.FromHandler},
 		{"table", engine.Click, nil, "", engine.SideEffect, engine.FromTable},
-		{"wrong word of the manifest", engine.Click, &engine.Declared{ActionType: "harmless"}, engine.LocalState, engine.SideEffect, engine.FromSchema},
+		{"wrong word of the manifest", engine.Click, &engine.Declared{ActionType: "harmless"}, engine.LocalState,
+			engine.SideEffect, engine.FromSchema},
 		{"wrong word of a handler", engine.Click, nil, "none", engine.SideEffect, engine.FromHandler},
 	} {
 		if effect, source := engine.Effect(c.v, c.d, c.handler); effect != c.effect || source != c.source {
@@ -143,7 +148,8 @@ func TestHandler(t *testing.T) {
 		{"submit button", page.Node{Tag: "button", Role: "button", Submits: true}, nil, engine.SideEffect},
 		{"link away", page.Node{Tag: "a", Role: "link", Leaves: true}, nil, engine.SideEffect},
 		{"role of a link", page.Node{Tag: "span", Role: "link"}, nil, engine.SideEffect},
-		{"link that expands and leaves", page.Node{Tag: "a", Role: "link", Leaves: true, State: expanded}, nil, engine.SideEffect},
+		{"link that expands and leaves", page.Node{Tag: "a", Role: "link", Leaves: true, State: expanded},
+			nil, engine.SideEffect},
 		{"fragment link", page.Node{Tag: "a", Role: "link", Fragment: true}, nil, engine.LocalState},
 		{"checkbox", page.Node{Tag: "input", Type: "checkbox", Role: "checkbox"}, nil, engine.LocalState},
 		{"switch", page.Node{Role: "switch"}, nil, engine.LocalState},
@@ -243,8 +249,10 @@ func TestFailureMap(t *testing.T) {
 			t.Fatal(line, err)
 		}
 		f := engine.Fault{Code: engine.Code(code), Detail: strings.Trim(detail, "-"), Stage: engine.Stage(stage),
-			Dispatched: strings.Contains(flags, "d"), Again: strings.Contains(flags, "a"), Changed: strings.Contains(flags, "c"), Never: strings.Contains(flags, "n")}
-		if got, want := f.Failure(), (engine.Failure{Code: f.Code, Class: class, Reason: reason, Retryable: retryable}); got != want {
+			Dispatched: strings.Contains(flags, "d"), Again: strings.Contains(flags, "a"), Changed: strings.Contains(flags, "c"),
+			Never: strings.Contains(flags, "n")}
+		if got, want := f.Failure(),
+			(engine.Failure{Code: f.Code, Class: class, Reason: reason, Retryable: retryable}); got != want {
 			t.Errorf("%s\n got %+v", line, got)
 		}
 	}
@@ -260,7 +268,8 @@ func TestFailureMap(t *testing.T) {
 func TestLifecycle(t *testing.T) {
 	allowed := []string{
 		">resolved", ">failed", "resolved>dispatched", "resolved>failed", "resolved>pending_verification",
-		"dispatched>pending_verification", "dispatched>failed", "pending_verification>verified", "pending_verification>failed",
+		"dispatched>pending_verification", "dispatched>failed", "pending_verification>verified",
+		"pending_verification>failed",
 	}
 	again := []string{">resolved", "resolved>resolved", "dispatched>resolved", "pending_verification>resolved"}
 	states := []string{"", "resolved", "dispatched", "pending_verification", "verified", "failed", "done"}
@@ -290,21 +299,29 @@ func TestLifecycle(t *testing.T) {
 // lines that lose to an earlier one.
 func TestClassify(t *testing.T) {
 	yes, no := true, false
-	good, bad := page.RequestSeen{Endpoint: "/save", Status: 200, Verdict: "success"}, page.RequestSeen{Endpoint: "/save", Status: 500, Verdict: "retryable"}
+	good, bad := page.RequestSeen{Endpoint: "/save", Status: 200, Verdict: "success"},
+		page.RequestSeen{Endpoint: "/save", Status: 500, Verdict: "retryable"}
 	for _, c := range []struct {
 		name, outcome, says string
 		e                   engine.Evidence
 	}{
-		{"expected visible", "success", "expected_visible", engine.Evidence{ExpectedVisible: &yes, Changed: true, Requests: []page.RequestSeen{bad}}},
-		{"changed", "success", "ui_changed", engine.Evidence{Changed: true, ExpectedVisible: &no, Requests: []page.RequestSeen{bad}}},
+		{"expected visible", "success", "expected_visible",
+			engine.Evidence{ExpectedVisible: &yes, Changed: true, Requests: []page.RequestSeen{bad}}},
+		{"changed", "success", "ui_changed",
+			engine.Evidence{Changed: true, ExpectedVisible: &no, Requests: []page.RequestSeen{bad}}},
 		{"nothing known of the action", "unknown", "not supplied", engine.Evidence{Requests: []page.RequestSeen{bad}}},
-		{"failing request", "backend_failure", "/save answered with status 500", engine.Evidence{Action: engine.Click, Requests: []page.RequestSeen{good, bad}}},
-		{"failing request of a local action", "backend_failure", "/save", engine.Evidence{ActionType: engine.LocalState, Requests: []page.RequestSeen{bad}}},
+		{"failing request", "backend_failure", "/save answered with status 500",
+			engine.Evidence{Action: engine.Click, Requests: []page.RequestSeen{good, bad}}},
+		{"failing request of a local action", "backend_failure", "/save",
+			engine.Evidence{ActionType: engine.LocalState, Requests: []page.RequestSeen{bad}}},
 		{"local", "no_op", "expect", engine.Evidence{ActionType: engine.LocalState}},
 		{"side effect without requests", "unknown", "not supplied", engine.Evidence{ActionType: engine.SideEffect}},
-		{"side effect with none made", "no_op", "no requests", engine.Evidence{ActionType: engine.SideEffect, Requests: []page.RequestSeen{}}},
-		{"all good", "ui_failure", "succeeded", engine.Evidence{ActionType: engine.SideEffect, Requests: []page.RequestSeen{good}}},
-		{"else", "unknown", "clear", engine.Evidence{ActionType: engine.SideEffect, Requests: []page.RequestSeen{{Verdict: "pending"}}}},
+		{"side effect with none made", "no_op", "no requests",
+			engine.Evidence{ActionType: engine.SideEffect, Requests: []page.RequestSeen{}}},
+		{"all good", "ui_failure", "succeeded",
+			engine.Evidence{ActionType: engine.SideEffect, Requests: []page.RequestSeen{good}}},
+		{"else", "unknown", "clear",
+			engine.Evidence{ActionType: engine.SideEffect, Requests: []page.RequestSeen{{Verdict: "pending"}}}},
 		{"log errors", "no_op", "logged 2", engine.Evidence{ActionType: engine.LocalState, LogErrors: 2}},
 	} {
 		got := engine.Classify(c.e)
@@ -312,7 +329,8 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
-	if got := engine.Classify(engine.Evidence{ActionType: engine.LocalState}).Reasoning; strings.Contains(got, "request") || strings.Contains(got, "network") {
+	if got := engine.Classify(engine.Evidence{ActionType: engine.LocalState}).Reasoning; strings.Contains(got,
+		"request") || strings.Contains(got, "network") {
 		t.Errorf("a local action is told to look at traffic: %s", got)
 	}
 }
@@ -359,7 +377,8 @@ func TestStrategies(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(strategyTable), "\n") {
 		f := strings.Fields(line)
 		has := func(c string) bool { return strings.Contains(f[2], c) }
-		s := engine.Situation{Fault: engine.Fault{Code: engine.Code(f[0]), Detail: strings.Trim(f[1], "-"), Dispatched: has("d"), Again: has("a")},
+		s := engine.Situation{Fault: engine.Fault{Code: engine.Code(f[0]), Detail: strings.Trim(f[1], "-"),
+			Dispatched: has("d"), Again: has("a")},
 			ByID: has("i"), Rebind: has("r"), Alternates: has("A"), MoreModes: has("m")}
 		if got := strings.Join(s.Permitted(), ","); got != strings.Trim(f[3], "-") {
 			t.Errorf("%s\n got %s", line, got)
@@ -370,11 +389,14 @@ func TestStrategies(t *testing.T) {
 // TestNeverTwice: whatever went wrong, no strategy that dispatches is permitted for an
 // action that was dispatched and may not be again.
 func TestNoSecondEffect(t *testing.T) {
-	codes := []engine.Code{engine.ElementNotFound, engine.StaleReference, engine.AmbiguousTarget, engine.Timeout, engine.ActionRejected,
-		engine.VerificationFailed, engine.ExpectMismatch, engine.ConvergenceFailed, engine.SemanticMismatch, engine.Unknown, "ELSE"}
+	codes := []engine.Code{engine.ElementNotFound, engine.StaleReference, engine.AmbiguousTarget, engine.Timeout,
+		engine.ActionRejected,
+		engine.VerificationFailed, engine.ExpectMismatch, engine.ConvergenceFailed, engine.SemanticMismatch,
+		engine.Unknown, "ELSE"}
 	for _, code := range codes {
 		for _, detail := range []string{"", "obscured", "not_visible", "internal"} {
-			s := engine.Situation{Fault: engine.Fault{Code: code, Detail: detail, Dispatched: true}, Alternates: true, MoreModes: true, Rebind: true}
+			s := engine.Situation{Fault: engine.Fault{Code: code, Detail: detail, Dispatched: true}, Alternates: true,
+				MoreModes: true, Rebind: true}
 			for _, name := range s.Permitted() {
 				dispatches := name == engine.StepBack || name == engine.RetryAdjustment || name == engine.AlternateCandidate
 				if dispatches {

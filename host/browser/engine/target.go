@@ -38,8 +38,9 @@ func selector(o object, depth int) *Selector {
 		return nil
 	}
 	s := &Selector{Selector: page.Selector{
-		TestID: usable(in, "test_id"), ID: usable(in, "id"), Role: usable(in, "role"), Name: usable(in, "name"), Label: usable(in, "label"),
-		Text: usable(in, "text"), Placeholder: usable(in, "placeholder"), CSS: in.text("css", maxCSS), Query: usable(in, "query"),
+		TestID: usable(in, "test_id"), ID: usable(in, "id"), Role: usable(in, "role"), Name: usable(in, "name"),
+		Label: usable(in, "label"), Text: usable(in, "text"), Placeholder: usable(in, "placeholder"),
+		CSS: in.text("css", maxCSS), Query: usable(in, "query"),
 	}}
 	if strings.TrimSpace(s.CSS) == "" {
 		s.CSS = ""
@@ -53,7 +54,8 @@ func selector(o object, depth int) *Selector {
 	}
 	s.Within, s.Near = target(in, "within", depth+1), target(in, "near", depth+1)
 	if s.Selector == (page.Selector{}) {
-		o.bad.set("INVALID_SELECTOR", "%sselector: one of test_id, id, role, name, label, text, placeholder, css, query is needed", o.path)
+		o.bad.set("INVALID_SELECTOR",
+			"%sselector: one of test_id, id, role, name, label, text, placeholder, css, query is needed", o.path)
 	}
 	return s
 }

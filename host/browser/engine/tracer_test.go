@@ -24,7 +24,8 @@ func TestTraceIsBounded(t *testing.T) {
 		tr.add(stageVerify, stepRetry, nil)
 	}
 	tr.add(stageStabilize, stepFailure, meta{})
-	if got := tr.trace(false); len(got.Steps) != maxSteps+1 || got.Steps[maxSteps].Meta["omitted"] != 9*maxSteps || got.Attempts != 1 {
+	if got := tr.trace(false); len(got.Steps) != maxSteps+1 ||
+		got.Steps[maxSteps].Meta["omitted"] != 9*maxSteps || got.Attempts != 1 {
 		t.Errorf("%d steps, last %v", len(got.Steps), got.Steps[len(got.Steps)-1])
 	}
 }

@@ -53,7 +53,8 @@ func TestDeferredFails(t *testing.T) {
 				t.Fatalf("%q: nothing was told", name)
 			}
 			s := b.heard()[0]
-			if s.ActionID != r.ActionID || s.Code != engine.VerificationFailed || (s.Reason == engine.ReasonTimeout) != (name != "") {
+			if s.ActionID != r.ActionID || s.Code != engine.VerificationFailed ||
+				(s.Reason == engine.ReasonTimeout) != (name != "") {
 				t.Errorf("%q: %+v", name, s)
 			}
 			last := b.records[0].Trace.Steps[len(b.records[0].Trace.Steps)-1]
@@ -160,7 +161,8 @@ func TestRouting(t *testing.T) {
 		b.requests = failing
 		yes := true
 		r := b.act(click("Save", &engine.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
-		if !r.Verification.Ambiguous || r.Verification.Result != "inconclusive" || b.counts["network_inspections_total/side_effect"] != 1 {
+		if !r.Verification.Ambiguous || r.Verification.Result != "inconclusive" ||
+			b.counts["network_inspections_total/side_effect"] != 1 {
 			t.Errorf("%+v", r.Verification)
 		}
 		if r.Verification.Classification.Outcome != "backend_failure" {
@@ -175,7 +177,8 @@ func TestRouting(t *testing.T) {
 		yes := true
 		r := b.act(click("Menu", &engine.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
 		b.is(r, engine.VerificationFailed, "state_unavailable")
-		if b.asked || b.counts["network_inspections_total"] != 0 || r.ActionType != engine.LocalState || r.ActionTypeSource != engine.FromHandler {
+		if b.asked || b.counts["network_inspections_total"] != 0 || r.ActionType != engine.LocalState ||
+			r.ActionTypeSource != engine.FromHandler {
 			t.Errorf("asked %v, %s from %s", b.asked, r.ActionType, r.ActionTypeSource)
 		}
 	})

@@ -256,7 +256,8 @@ func (w *waiting) reply(r run, attempts int) *WaitReply {
 		if r.outcome != mismatch {
 			code = Timeout
 		}
-		out.Error = &WaitError{code, fmt.Sprintf("%s was not met in %d ms, observed %d match(es)", w.req.Wait.For, out.Metrics.Latency, w.sight.Matched)}
+		out.Error = &WaitError{code,
+			fmt.Sprintf("%s was not met in %d ms, observed %d match(es)", w.req.Wait.For, out.Metrics.Latency, w.sight.Matched)}
 	}
 	out.Trace = w.tracer.trace(out.Matched)
 	return out

@@ -52,7 +52,8 @@ func TestWaitForAnElement(t *testing.T) {
 		r := waitFor("visible", tested("nothing"))
 		r.Wait.Timeout = time.Second
 		w = b.wait(r)
-		if w.Status != "timeout" || w.Error.Code != engine.ElementNotFound || !strings.HasSuffix(w.Error.Message, "observed 0 match(es)") || w.Element != nil {
+		if w.Status != "timeout" || w.Error.Code != engine.ElementNotFound ||
+			!strings.HasSuffix(w.Error.Message, "observed 0 match(es)") || w.Element != nil {
 			t.Errorf("%+v", w.Error)
 		}
 		r.Wait.Attempts, r.Wait.Backoff = 3, time.Second
@@ -125,9 +126,10 @@ func TestReadsAreRefusedToGuestsOfAnOwner(t *testing.T) {
 
 func TestSnapshotAndPictures(t *testing.T) {
 	within(t, shop, func(b *bench) {
-		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Keep: func(p page.Picture) (any, *engine.Refusal) {
-			return map[string]int{"bytes": len(p.Data)}, nil
-		}})
+		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity,
+			Keep: func(p page.Picture) (any, *engine.Refusal) {
+				return map[string]int{"bytes": len(p.Data)}, nil
+			}})
 		r := request(engine.Snapshot, nil)
 		r.Snapshot = engine.SnapshotArgs{Limit: 256, Include: []string{"screenshot", "console", "diagnostics"}}
 		reply, refused := b.engine.Do(context.Background(), r)
@@ -148,7 +150,8 @@ func TestSnapshotAndPictures(t *testing.T) {
 			t.Errorf("%v", refused)
 		}
 		r.Screenshot = engine.ScreenshotArgs{Format: "jpeg", Full: true}
-		if _, refused = b.engine.Do(context.Background(), r); refused == nil || refused.Code != "surface_busy" || !strings.Contains(refused.Message, "no size") {
+		if _, refused = b.engine.Do(context.Background(), r); refused == nil || refused.Code != "surface_busy" ||
+			!strings.Contains(refused.Message, "no size") {
 			t.Errorf("a page without a layout: %v", refused)
 		}
 	})
@@ -159,7 +162,8 @@ func TestAwait(t *testing.T) {
 	hidden, disabled := buttonNode("h", "", "Later"), buttonNode("d", "", "Off")
 	hidden.Type, disabled.Disabled = "hidden", true
 	l := lay(page.Query{}, buttonNode("a", "", "Go"), buttonNode("b", "", "Go"), hidden, disabled,
-		page.Node{Ref: "p", Tag: "p", Text: "Text"}, buttonNode("own", "", "Buy now"), page.Node{Ref: "in", Up: "own", Tag: "i", Text: "Buy"})
+		page.Node{Ref: "p", Tag: "p", Text: "Text"}, buttonNode("own", "", "Buy now"),
+		page.Node{Ref: "in", Up: "own", Tag: "i", Text: "Buy"})
 	name := func(s string) *engine.Target { return by(page.Selector{Text: s}) }
 	for _, c := range []struct {
 		condition, text string

@@ -44,7 +44,8 @@ func TestNames(t *testing.T) {
 	s := newStage(t, nil)
 	defer end(t, s)
 	before := s.left(t, "")
-	for _, name := range []string{"", "a.b", "../x", "a/b", "a b", "é", "a\x00", "a\n", ".", "..", "~", strings.Repeat("a", 65), "%41", "C:\\x"} {
+	for _, name := range []string{"", "a.b", "../x", "a/b", "a b", "é", "a\x00", "a\n", ".", "..", "~",
+		strings.Repeat("a", 65), "%41", "C:\\x"} {
 		_, err := s.Acquire(context.Background(), s.request("c", name))
 		if code(err) != "profile_name_invalid" {
 			t.Errorf("%q: %v", name, err)
@@ -81,7 +82,8 @@ func TestNamesFold(t *testing.T) {
 
 // Where the name is from.
 func TestName(t *testing.T) {
-	for _, c := range [][5]string{{"r", "s", "m", "c", "r"}, {"", "s", "m", "c", "s"}, {"", "", "m", "c", "m"}, {"", "", "", "c", "c"}} {
+	for _, c := range [][5]string{{"r", "s", "m", "c", "r"}, {"", "s", "m", "c", "s"}, {"", "", "m", "c", "m"},
+		{"", "", "", "c", "c"}} {
 		if got := fleet.Name(c[0], c[1], c[2], c[3]); got != c[4] {
 			t.Errorf("%v: %q", c, got)
 		}
@@ -232,7 +234,8 @@ func TestLock(t *testing.T) {
 		defer end(t, s)
 		first := acquire(t, s, s.request("c", "p"))
 		began := time.Now()
-		if _, err := s.Acquire(context.Background(), s.request("c", "p")); code(err) != "profile_in_use" || time.Since(began) != 120*time.Second {
+		if _, err := s.Acquire(context.Background(), s.request("c", "p")); code(err) != "profile_in_use" ||
+			time.Since(began) != 120*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		acquire(t, s, s.request("c", "other")).Release(context.Background())

@@ -102,7 +102,8 @@ func (f *folders) opened(connection, name string) error {
 // restore replaces a profile that does not open by its copy. It reports false if there is none. No
 // process of the profile may be running, and the caller holds its lock.
 func (f *folders) restore(connection, name string) (bool, error) {
-	from, profile, aside := filepath.Join(connection, copied(name)), filepath.Join(connection, name), filepath.Join(connection, copying(name))
+	from, profile, aside := filepath.Join(connection, copied(name)), filepath.Join(connection, name),
+		filepath.Join(connection, copying(name))
 	if _, err := f.root.Lstat(from); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -91,7 +91,8 @@ func TestProfileIsRestored(t *testing.T) {
 	if !open() {
 		t.Error("not restored")
 	}
-	if text, err := os.ReadFile(filepath.Join(profile, "Default/Cookies")); err != nil || string(text) != "broken" { // what opened last
+	// what opened last
+	if text, err := os.ReadFile(filepath.Join(profile, "Default/Cookies")); err != nil || string(text) != "broken" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := os.Lstat(filepath.Join(profile, "Default/Code Cache")); !errors.Is(err, os.ErrNotExist) {
@@ -107,7 +108,8 @@ func TestProfileIsRestored(t *testing.T) {
 	if err := s.Forget(ctx, "c"); err != nil {
 		t.Fatal(err)
 	}
-	if left := s.left(t, ""); slices.ContainsFunc(left, func(p string) bool { return filepath.Base(filepath.Dir(p)) == "c" }) {
+	if left := s.left(t, ""); slices.ContainsFunc(left,
+		func(p string) bool { return filepath.Base(filepath.Dir(p)) == "c" }) {
 		t.Errorf("left of a connection that is gone: %v", left)
 	}
 }

@@ -25,7 +25,8 @@ func CheckName(name string) *engine.Refusal {
 }
 
 func badName() *engine.Refusal {
-	return &engine.Refusal{Code: "profile_name_invalid", Verb: engine.Open, Message: "profile name required, must be [A-Za-z0-9_-]+"}
+	return &engine.Refusal{Code: "profile_name_invalid", Verb: engine.Open,
+		Message: "profile name required, must be [A-Za-z0-9_-]+"}
 }
 
 // Name returns the first non-empty name: of the request, of the owner's setting, of the manifest,
@@ -218,4 +219,5 @@ func (f *folders) erase(connection string) error {
 	return f.root.RemoveAll(connection)
 }
 
-var errInUse = &engine.Refusal{Code: "profile_in_use", Verb: engine.Open, Message: "the profile is in use; try again once the run that has it is over"}
+var errInUse = &engine.Refusal{Code: "profile_in_use", Verb: engine.Open,
+	Message: "the profile is in use; try again once the run that has it is over"}

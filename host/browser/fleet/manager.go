@@ -197,9 +197,11 @@ func (m *Manager) refusal(err error) *engine.Refusal {
 	}
 	m.o.Log.Error("a browser did not start", "error", err, "busy", patience.Busy())
 	if errors.Is(err, context.DeadlineExceeded) && patience.Busy() != "" {
-		return &engine.Refusal{Code: "surface_start_failed", Verb: engine.Open, Message: "the machine is busy: the browser did not start in time; try again later"}
+		return &engine.Refusal{Code: "surface_start_failed", Verb: engine.Open,
+			Message: "the machine is busy: the browser did not start in time; try again later"}
 	}
-	return &engine.Refusal{Code: "surface_start_failed", Verb: engine.Open, Message: "the browser did not start; try again, and look at the host's log if it goes on"}
+	return &engine.Refusal{Code: "surface_start_failed", Verb: engine.Open,
+		Message: "the browser did not start; try again, and look at the host's log if it goes on"}
 }
 
 var errClosing = &engine.Refusal{Code: "browser_capacity", Verb: engine.Open, Message: "the host is stopping"}
@@ -211,7 +213,8 @@ func (m *Manager) Acquire(ctx context.Context, r Request) (*Surface, error) {
 	if refused := CheckName(r.Profile); refused != nil {
 		return nil, refused
 	}
-	s := &Surface{m: m, id: newID(), request: r, gone: make(chan struct{}), over: make(chan struct{}), done: make(chan struct{})}
+	s := &Surface{m: m, id: newID(), request: r, gone: make(chan struct{}), over: make(chan struct{}),
+		done: make(chan struct{})}
 	if r.Persistent {
 		if err := m.folders.sameFolded(r.Connection, r.Profile); err != nil {
 			return nil, m.refusal(err)

@@ -62,7 +62,8 @@ func (m *Manager) claim(ctx context.Context, r Request, waiting func()) (p *proc
 	if p.dir, err = m.folders.persistent(r.Connection, r.Profile, p.uid); err != nil {
 		return p, err
 	}
-	if err := m.folders.copy(ctx, m.o.Clone, r.Connection, r.Profile); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if err := m.folders.copy(ctx, m.o.Clone, r.Connection, r.Profile); err != nil &&
+		!errors.Is(err, errors.ErrUnsupported) {
 		m.o.Log.Warn("a profile has no copy", "error", err)
 	}
 	return p, m.folders.unlatch(r.Connection, r.Profile)

@@ -25,12 +25,16 @@ func TestFlow(t *testing.T) {
 	}{
 		{"live", []any{true}, nil, false, "live", "", []string{"begin", "probe"}},
 		{"recovered", []any{false, true}, nil, false, "recovered", "", []string{"begin", "probe", "login", "ask", "again"}},
-		{"still not", []any{false, false}, nil, false, "", "session_not_live", []string{"begin", "probe", "login", "ask", "again"}},
+		{"still not", []any{false, false}, nil, false, "", "session_not_live",
+			[]string{"begin", "probe", "login", "ask", "again"}},
 		{"nobody", []any{false}, nil, true, "", "session_not_live", []string{"begin", "probe"}},
-		{"nobody any more", []any{false}, fleet.ErrNobody, false, "", "session_not_live", []string{"begin", "probe", "login", "ask"}},
-		{"the run ends", []any{false}, context.Canceled, false, "", "context canceled", []string{"begin", "probe", "login", "ask"}},
+		{"nobody any more", []any{false}, fleet.ErrNobody, false, "", "session_not_live",
+			[]string{"begin", "probe", "login", "ask"}},
+		{"the run ends", []any{false}, context.Canceled, false, "", "context canceled",
+			[]string{"begin", "probe", "login", "ask"}},
 		{"the probe breaks", []any{broken}, nil, false, "", "broken", []string{"begin", "probe"}},
-		{"the second probe breaks", []any{false, broken}, nil, false, "", "broken", []string{"begin", "probe", "login", "ask", "again"}},
+		{"the second probe breaks", []any{false, broken}, nil, false, "", "broken",
+			[]string{"begin", "probe", "login", "ask", "again"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var did []string
@@ -98,7 +102,8 @@ func TestWatchdog(t *testing.T) {
 			time.Sleep(time.Hour)
 			w.Resume("run")
 		}, time.Hour + limit, "kept"},
-		{"a pause with an end", func(w *fleet.Watchdog) { w.Pause("assistance", time.Minute) }, time.Minute + limit, "<none>"},
+		{"a pause with an end", func(w *fleet.Watchdog) { w.Pause("assistance", time.Minute) },
+			time.Minute + limit, "<none>"},
 		{"a pause that is renewed", func(w *fleet.Watchdog) {
 			w.Pause("assistance", time.Minute)
 			time.Sleep(30 * time.Second)
@@ -114,7 +119,8 @@ func TestWatchdog(t *testing.T) {
 				}
 				began := time.Now()
 				trips := make(chan trip, 2)
-				w := fleet.NewWatchdog(limit, func(silent time.Duration, last string) { trips <- trip{time.Since(began), silent, last} })
+				w := fleet.NewWatchdog(limit,
+					func(silent time.Duration, last string) { trips <- trip{time.Since(began), silent, last} })
 				c.do(w)
 				if got := <-trips; got != (trip{c.at, limit, c.last}) {
 					t.Errorf("tripped %+v, want at %s", got, c.at)
@@ -139,7 +145,8 @@ func TestWatchdog(t *testing.T) {
 
 // The variable is a positive integer or nothing.
 func TestWatchdogLimit(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": 120 * time.Second, "5000": 5 * time.Second, "0": 120 * time.Second, "-1": 120 * time.Second,
+	for text, want := range map[string]time.Duration{"": 120 * time.Second, "5000": 5 * time.Second,
+		"0": 120 * time.Second, "-1": 120 * time.Second,
 		"1.5": 120 * time.Second, "x": 120 * time.Second, "99999999999999999999": 120 * time.Second} {
 		if got := fleet.WatchdogLimit(text); got != want {
 			t.Errorf("%q: %s", text, got)

@@ -19,7 +19,8 @@ type slots struct {
 
 type waiter struct{ turn chan struct{} }
 
-var errCapacity = &engine.Refusal{Code: "browser_capacity", Verb: engine.Open, Message: "every browser of this host is in use; try again later"}
+var errCapacity = &engine.Refusal{Code: "browser_capacity", Verb: engine.Open,
+	Message: "every browser of this host is in use; try again later"}
 
 // take waits for a slot until ctx ends and then refuses with browser_capacity. waiting is called
 // once before it waits.

@@ -139,13 +139,15 @@ func TestLingerAlone(t *testing.T) {
 		r.Persistent = false
 		passing := acquire(t, s, r)
 		if passing.UID() == own || passing.UID() == 0 || s.fakes[0].closed != 0 {
-			t.Errorf("a temporary profile has uid %d beside a browser of uid %d that was closed %d times", passing.UID(), own, s.fakes[0].closed)
+			t.Errorf("a temporary profile has uid %d beside a browser of uid %d that was closed %d times", passing.UID(),
+				own, s.fakes[0].closed)
 		}
 		release(passing)
 		other := acquire(t, s, s.request("c", "q"))
 		defer release(other)
 		if other.UID() != own || s.fakes[0].closed != 1 {
-			t.Errorf("uid %d, closed %d times: the browser of another profile lingers under the uid that is in use", other.UID(), s.fakes[0].closed)
+			t.Errorf("uid %d, closed %d times: the browser of another profile lingers under the uid that is in use",
+				other.UID(), s.fakes[0].closed)
 		}
 	})
 }
@@ -225,7 +227,8 @@ func TestUIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	release(acquire(t, s2, s2.request("d", "p")))
-	if _, err := fleet.New(fleet.Options{Dir: t.TempDir(), FirstUID: 0xffff_fff, LastUID: 3}); err == nil || !strings.Contains(err.Error(), "uid_range") {
+	if _, err := fleet.New(fleet.Options{Dir: t.TempDir(), FirstUID: 0xffff_fff, LastUID: 3}); err == nil ||
+		!strings.Contains(err.Error(), "uid_range") {
 		t.Errorf("a range that ends before it begins: %v", err)
 	}
 }

@@ -183,7 +183,8 @@ func TestWatchDialog(t *testing.T) {
 
 // The interval is within its bounds.
 func TestInterval(t *testing.T) {
-	for give, want := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Nanosecond: 5 * time.Millisecond, time.Hour: 10 * time.Second, time.Second: time.Second} {
+	for give, want := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Nanosecond: 5 * time.Millisecond,
+		time.Hour: 10 * time.Second, time.Second: time.Second} {
 		if got := fleet.Interval(give); got != want {
 			t.Errorf("%s: %s", give, got)
 		}

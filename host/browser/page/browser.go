@@ -95,7 +95,8 @@ type Frame struct {
 // Input is one input event of the owner; Kind says which members are used. At is a point of the
 // screen.
 type Input struct {
-	Kind      string // move, down, up, click, dblclick, wheel, keydown, keyup, text, compose, touchstart, touchmove, touchend, touchcancel
+	// move, down, up, click, dblclick, wheel, keydown, keyup, text, compose, touchstart, touchmove, touchend, touchcancel
+	Kind      string
 	At        Point
 	Button    int // 0 left, 1 middle, 2 right
 	DX, DY    float64

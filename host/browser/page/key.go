@@ -82,14 +82,16 @@ func KeyNamed(name string) (Key, bool) {
 // browsersOwn lists the chords that control developer tools, windows, tabs and the browser itself,
 // by the modifiers held.
 var browsersOwn = map[int64][]string{
-	0:               {"f3", "f5", "f6"},
-	Control:         {"d", "e", "h", "j", "k", "l", "n", "o", "p", "q", "r", "s", "t", "u", "w", "tab", "f4", "f5", "pageup", "pagedown"},
-	Control | Shift: {"b", "c", "e", "i", "j", "k", "m", "n", "o", "p", "q", "r", "t", "w", "delete", "tab", "pageup", "pagedown"},
-	Meta:            {"h", "m", "n", "o", "q", "t", "w", "tab", "space"},
-	Meta | Shift:    {"c", "n", "q", "t", "w"},
-	Alt:             {"d", "e", "f", "arrowleft", "arrowright", "escape", "f4", "home", "space", "tab"},
-	Alt | Shift:     {"tab"},
-	Shift:           {"escape"},
+	0: {"f3", "f5", "f6"},
+	Control: {"d", "e", "h", "j", "k", "l", "n", "o", "p", "q", "r", "s", "t", "u", "w", "tab", "f4", "f5",
+		"pageup", "pagedown"},
+	Control | Shift: {"b", "c", "e", "i", "j", "k", "m", "n", "o", "p", "q", "r", "t", "w", "delete", "tab",
+		"pageup", "pagedown"},
+	Meta:         {"h", "m", "n", "o", "q", "t", "w", "tab", "space"},
+	Meta | Shift: {"c", "n", "q", "t", "w"},
+	Alt:          {"d", "e", "f", "arrowleft", "arrowright", "escape", "f4", "home", "space", "tab"},
+	Alt | Shift:  {"tab"},
+	Shift:        {"escape"},
 }
 
 // BrowsersOwn reports whether a chord is handled by the browser and not by the page. Meta with Alt

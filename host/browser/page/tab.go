@@ -193,8 +193,10 @@ type Happened struct {
 
 // A Dialog is a dialog that a page's script opened.
 type Dialog struct {
-	Type   string // alert, confirm, prompt or beforeunload
-	Host   string // Sent counts requests to servers since the mark, without style sheets, scripts, fonts and media and without repeats of a request that polls. Socket messages count as one.
+	Type string // alert, confirm, prompt or beforeunload
+	// Sent counts requests to servers since the mark, without style sheets, scripts, fonts and media and without repeats
+	// of a request that polls. Socket messages count as one.
+	Host   string
 	Text   string // for the owner alone, at most 1 KiB
 	Length int    // of the message, in bytes
 	Answer string // accepted, dismissed, or "" while open

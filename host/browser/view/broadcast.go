@@ -305,5 +305,6 @@ func (f facts) same(o facts) bool {
 	if (a == nil) != (b == nil) || a != nil && *a != *b {
 		return false
 	}
-	return f.Host == o.Host && f.Document == o.Document && f.Crashed == o.Crashed && f.title == o.title && f.viewport == o.viewport && f.choosing == o.choosing
+	return f.Host == o.Host && f.Document == o.Document && f.Crashed == o.Crashed && f.title == o.title &&
+		f.viewport == o.viewport && f.choosing == o.choosing
 }

@@ -65,7 +65,9 @@ func (h *controls) open(w *viewer, n page.Node) bool {
 	case n.Tag == "select" && !n.Multiple:
 		options := make([]any, 0, len(n.Options))
 		for i, o := range n.Options {
-			options = append(options, map[string]any{"id": strconv.Itoa(i), "label": clean(o.Label, maxName), "disabled": o.Disabled, "selected": o.Selected})
+			options = append(options,
+				map[string]any{"id": strconv.Itoa(i), "label": clean(o.Label, maxName), "disabled": o.Disabled,
+					"selected": o.Selected})
 		}
 		m["type"], m["options"] = "select", options
 	case n.Tag == "input" && pickers[n.Type]:
@@ -83,7 +85,8 @@ func (h *controls) open(w *viewer, n page.Node) bool {
 	return true
 }
 
-var pickers = map[string]bool{"date": true, "time": true, "datetime-local": true, "month": true, "week": true, "color": true}
+var pickers = map[string]bool{"date": true, "time": true, "datetime-local": true, "month": true,
+	"week": true, "color": true}
 
 // choose sets the drawn control through its native setter.
 func (h *controls) choose(ctx context.Context, screen page.Screen, m message) error {
@@ -121,8 +124,10 @@ func (h *controls) list(ctx context.Context, w *viewer, screen page.Screen) erro
 		}
 		id := strconv.Itoa(i)
 		h.elements[id] = n
-		list = append(list, map[string]any{"id": id, "role": clean(cmp.Or(n.Role, n.Tag), 64), "name": clean(called(n), maxName),
-			"editable": n.Editable && !n.ReadOnly, "opens": n.Tag == "select" || n.Tag == "input" && pickers[n.Type], "disabled": n.Disabled, "secret": n.Secret})
+		list = append(list, map[string]any{"id": id, "role": clean(cmp.Or(n.Role, n.Tag), 64),
+			"name":     clean(called(n), maxName),
+			"editable": n.Editable && !n.ReadOnly, "opens": n.Tag == "select" || n.Tag == "input" && pickers[n.Type],
+			"disabled": n.Disabled, "secret": n.Secret})
 	}
 	w.send(outgoing{"type": "elements", "elements": list})
 	return nil

@@ -44,7 +44,8 @@ type screen struct {
 
 func newScreen() *screen {
 	return &screen{viewport: page.Viewport{Width: 800, Height: 600, Scale: 1}, changed: make(chan struct{}, 1),
-		facts: page.Facts{Host: "bank.example", Document: "1"}, controls: map[page.Point]page.Node{}, color: color.Gray{Y: 200}}
+		facts: page.Facts{Host: "bank.example", Document: "1"}, controls: map[page.Point]page.Node{},
+		color: color.Gray{Y: 200}}
 }
 
 func (s *screen) Cast(ctx context.Context, c page.Cast, sent func(page.Frame)) error {
@@ -79,7 +80,8 @@ func (s *screen) frame(shade uint8) {
 }
 
 func (s *screen) picture() page.Frame {
-	return page.Frame{At: time.Now(), Viewport: s.viewport, Scale: 0.5, Data: grey(s.viewport.Width/2, s.viewport.Height/2, s.color)}
+	return page.Frame{At: time.Now(), Viewport: s.viewport, Scale: 0.5,
+		Data: grey(s.viewport.Width/2, s.viewport.Height/2, s.color)}
 }
 
 var greys sync.Map // what was encoded
@@ -350,7 +352,8 @@ type inbound struct {
 }
 
 func newConn() *conn {
-	return &conn{in: make(chan inbound, 1024), texts: make(chan map[string]any, 1024), frames: make(chan []byte, 1024), closed: make(chan struct{})}
+	return &conn{in: make(chan inbound, 1024), texts: make(chan map[string]any, 1024), frames: make(chan []byte, 1024),
+		closed: make(chan struct{})}
 }
 
 func (c *conn) Read() (bool, []byte, error) {

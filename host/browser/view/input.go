@@ -206,7 +206,8 @@ func typed(in page.Input) bool {
 	if n != len(in.Key) || !unicode.IsPrint(r) {
 		return false
 	}
-	if in.Modifiers&(page.Control|page.Meta) == 0 || in.Modifiers&(page.Control|page.Alt) == page.Control|page.Alt { // AltGr types a character
+	// AltGr types a character
+	if in.Modifiers&(page.Control|page.Meta) == 0 || in.Modifiers&(page.Control|page.Alt) == page.Control|page.Alt {
 		return true
 	}
 	letter := unicode.ToLower(r)

@@ -29,7 +29,8 @@ func TestInput(t *testing.T) {
 			{`{"type":"mouse","action":"mousedown","x":10,"y":20,"button":2}`, "down 20,40 button 2 modifiers 0"},
 			{`{"type":"mouse","action":"mouseup","x":10,"y":20,"button":1}`, "up 20,40 button 1 modifiers 0"},
 			{`{"type":"mouse","action":"click","x":10,"y":20,"button":7}`, "click 20,40 button 0 modifiers 0"},
-			{`{"type":"mouse","action":"click","x":10,"y":20,"button":"right","modifiers":8}`, "click 20,40 button 0 modifiers 8"},
+			{`{"type":"mouse","action":"click","x":10,"y":20,"button":"right","modifiers":8}`,
+				"click 20,40 button 0 modifiers 8"},
 			{`{"type":"mouse","action":"dblclick","x":10,"y":20,"button":2}`, "dblclick 20,40 button 0 modifiers 0"},
 			{`{"type":"mouse","action":"click","x":-5,"y":9999}`, "click 0,599 button 0 modifiers 0"},
 			{`{"type":"scroll","x":1,"y":1,"deltaX":0,"deltaY":120}`, "wheel 2,2 by 0,120"},
@@ -80,19 +81,26 @@ func TestInvalid(t *testing.T) {
 		defer r.views.Close()
 		c := r.control(view.Mint{})
 		for _, say := range []string{
-			``, `null`, `1`, `"mouse"`, `[]`, `[{"type":"text","text":"x"}]`, `{}`, `{"type":"eval","text":"x"}`, `{"type":1}`, `{"type":"mouse"}`,
-			`{"type":"mouse","action":"hover","x":1,"y":1}`, `{"type":"mouse","action":"click","x":1}`, `{"type":"mouse","action":"click","x":"1","y":1}`,
-			`{"type":"mouse","action":"click","x":1e999,"y":1}`, `{"type":"mouse","action":"click","x":NaN,"y":1}`, `{"type":"mouse","action":"click","x":1e300,"y":1}`,
-			`{"type":"scroll","x":1,"y":1,"deltaX":1}`, `{"type":"keyboard","action":"keydown"}`, `{"type":"keyboard","action":"keydown","key":""}`,
+			``, `null`, `1`, `"mouse"`, `[]`, `[{"type":"text","text":"x"}]`, `{}`, `{"type":"eval","text":"x"}`,
+			`{"type":1}`, `{"type":"mouse"}`, `{"type":"mouse","action":"hover","x":1,"y":1}`,
+			`{"type":"mouse","action":"click","x":1}`, `{"type":"mouse","action":"click","x":"1","y":1}`,
+			`{"type":"mouse","action":"click","x":1e999,"y":1}`, `{"type":"mouse","action":"click","x":NaN,"y":1}`,
+			`{"type":"mouse","action":"click","x":1e300,"y":1}`, `{"type":"scroll","x":1,"y":1,"deltaX":1}`,
+			`{"type":"keyboard","action":"keydown"}`, `{"type":"keyboard","action":"keydown","key":""}`,
 			`{"type":"keyboard","action":"press","key":"a"}`, `{"type":"keyboard","action":"keydown","key":5}`,
-			`{"type":"text"}`, `{"type":"text","text":5}`, `{"type":"paste","text":null}`, `{"type":"text","text":"` + strings.Repeat("x", 65<<10) + `"}`,
-			`{"type":"composition","text":"x"}`, `{"type":"composition","text":"x","start":1,"end":0}`, `{"type":"composition","text":"x","start":0,"end":99}`,
+			`{"type":"text"}`, `{"type":"text","text":5}`, `{"type":"paste","text":null}`,
+			`{"type":"text","text":"` + strings.Repeat("x", 65<<10) + `"}`, `{"type":"composition","text":"x"}`,
+			`{"type":"composition","text":"x","start":1,"end":0}`, `{"type":"composition","text":"x","start":0,"end":99}`,
 			`{"type":"touch","action":"touchstart"}`, `{"type":"touch","action":"touchstart","x":1,"y":1,"id":99}`,
-			`{"type":"viewport","width":100,"height":600}`, `{"type":"viewport","width":800.5,"height":600}`, `{"type":"viewport","width":8000,"height":600}`,
-			`{"type":"viewport","width":800,"height":600,"deviceScaleFactor":99}`, `{"type":"viewport","width":800,"height":600,"mobile":"yes"}`,
-			`{"type":"nav","action":"https://evil.example"}`, `{"type":"nav"}`, `{"type":"dialog"}`, `{"type":"select_choice"}`, `{"type":"picker"}`,
-			`{"type":"file_choose","name":"x"}`, `{"type":"file_choose","name":"x","size":99999999}`, `{"type":"file_choose","name":"x","size":-1}`,
-			`{"type":"element","id":"1","action":"delete"}`, `{"type":"element","action":"click"}`, `{"type":"ack"}`, `{"type":"ack","seq":-1}`, "{\"type\":\"text\",\"text\":\"\xff\"}",
+			`{"type":"viewport","width":100,"height":600}`, `{"type":"viewport","width":800.5,"height":600}`,
+			`{"type":"viewport","width":8000,"height":600}`,
+			`{"type":"viewport","width":800,"height":600,"deviceScaleFactor":99}`,
+			`{"type":"viewport","width":800,"height":600,"mobile":"yes"}`, `{"type":"nav","action":"https://evil.example"}`,
+			`{"type":"nav"}`, `{"type":"dialog"}`, `{"type":"select_choice"}`, `{"type":"picker"}`,
+			`{"type":"file_choose","name":"x"}`, `{"type":"file_choose","name":"x","size":99999999}`,
+			`{"type":"file_choose","name":"x","size":-1}`, `{"type":"element","id":"1","action":"delete"}`,
+			`{"type":"element","action":"click"}`, `{"type":"ack"}`, `{"type":"ack","seq":-1}`,
+			"{\"type\":\"text\",\"text\":\"\xff\"}",
 		} {
 			c.in <- inbound{b: []byte(say)}
 			if e := c.heard(t, "error"); e["code"] != "invalid_input" {
@@ -177,9 +185,12 @@ func TestPopups(t *testing.T) {
 		r := newRoom(t)
 		defer r.views.Close()
 		value := "2026-11-22"
-		r.screen.controls[page.Point{X: 20, Y: 20}] = page.Node{Ref: "sel", Tag: "select", Name: "Country", Bounds: page.Box{X: 1, Y: 2, W: 3, H: 4},
-			Options: []page.Option{{ID: "a", Label: "Austria\u202e", Selected: true}, {ID: "b", Label: "Belgium"}, {ID: "b", Label: "Bhutan", Disabled: true}}}
-		r.screen.controls[page.Point{X: 40, Y: 40}] = page.Node{Ref: "dat", Tag: "input", Type: "date", State: page.State{RawValue: &value}}
+		r.screen.controls[page.Point{X: 20, Y: 20}] = page.Node{Ref: "sel", Tag: "select", Name: "Country",
+			Bounds: page.Box{X: 1, Y: 2, W: 3, H: 4},
+			Options: []page.Option{{ID: "a", Label: "Austria\u202e", Selected: true}, {ID: "b", Label: "Belgium"},
+				{ID: "b", Label: "Bhutan", Disabled: true}}}
+		r.screen.controls[page.Point{X: 40, Y: 40}] = page.Node{Ref: "dat", Tag: "input", Type: "date",
+			State: page.State{RawValue: &value}}
 		r.screen.controls[page.Point{X: 60, Y: 60}] = page.Node{Ref: "many", Tag: "select", Multiple: true}
 		c := r.control(view.Mint{})
 		c.frame(t)
@@ -190,7 +201,8 @@ func TestPopups(t *testing.T) {
 		point("mouseup", 20)
 		m := c.heard(t, "select")
 		options := m["options"].([]any)
-		if len(options) != 3 || options[0].(object)["label"] != "Austria" || options[0].(object)["selected"] != true || options[2].(object)["disabled"] != true {
+		if len(options) != 3 || options[0].(object)["label"] != "Austria" || options[0].(object)["selected"] != true ||
+			options[2].(object)["disabled"] != true {
 			t.Errorf("%v", m)
 		}
 		c.say(object{"type": "select_choice", "id": "2"}) // disabled
@@ -212,7 +224,8 @@ func TestPopups(t *testing.T) {
 		point("mousedown", 60)
 		point("mouseup", 60)
 		synctest.Wait()
-		want := []string{"set sel index 1", "set dat text 2026-12-24", "down 60,60 button 0 modifiers 0", "up 60,60 button 0 modifiers 0"}
+		want := []string{"set sel index 1", "set dat text 2026-12-24", "down 60,60 button 0 modifiers 0",
+			"up 60,60 button 0 modifiers 0"}
 		if d := cmp.Diff(want, r.screen.happened()); d != "" {
 			t.Error(d)
 		}
@@ -316,7 +329,8 @@ func TestNotices(t *testing.T) {
 			r.run.Notice("download_denied", "a\n"+strings.Repeat("x", 300))
 		}
 		r.run.Notice("download_done", "b.csv")
-		if m := c.heard(t, "notice"); m["code"] != "download_denied" || strings.Contains(m["name"].(string), "\n") || len(m["name"].(string)) > 255 {
+		if m := c.heard(t, "notice"); m["code"] != "download_denied" || strings.Contains(m["name"].(string), "\n") ||
+			len(m["name"].(string)) > 255 {
 			t.Errorf("%v", m)
 		}
 		if m := c.heard(t, "notice"); m["code"] != "download_done" || m["name"] != "b.csv" {
@@ -337,16 +351,21 @@ func TestElements(t *testing.T) {
 		defer r.views.Close()
 		secret := "hunter2"
 		r.screen.elements = []page.Node{{Ref: "r1", Tag: "input", Role: "textbox", Name: "User", Editable: true},
-			{Ref: "r2", Tag: "input", Role: "textbox", Name: "Password", Editable: true, Secret: true, State: page.State{RawValue: &secret, TextValue: &secret}},
-			{Ref: "r3", Tag: "button", Role: "button", Name: "Sign in"}, {Ref: "r4", Tag: "select", Name: "Country", Options: []page.Option{{ID: "a", Label: "Austria"}}},
-			{Ref: "r5", Tag: "label", Text: "User", Labels: "r1"}, {Ref: "r6", Tag: "label", Text: "Stay signed in", Labels: "r9"}, {Ref: "r7", Tag: "div", Text: secret, Editable: true}}
+			{Ref: "r2", Tag: "input", Role: "textbox", Name: "Password", Editable: true, Secret: true,
+				State: page.State{RawValue: &secret, TextValue: &secret}},
+			{Ref: "r3", Tag: "button", Role: "button", Name: "Sign in"},
+			{Ref: "r4", Tag: "select", Name: "Country", Options: []page.Option{{ID: "a", Label: "Austria"}}},
+			{Ref: "r5", Tag: "label", Text: "User", Labels: "r1"},
+			{Ref: "r6", Tag: "label", Text: "Stay signed in", Labels: "r9"},
+			{Ref: "r7", Tag: "div", Text: secret, Editable: true}}
 		c := r.control(view.Mint{})
 		c.say(object{"type": "element", "id": "0", "action": "click"}) // before it was shown any
 		c.heard(t, "error")
 		c.say(object{"type": "elements"})
 		m := c.heard(t, "elements")
 		raw, err := json.Marshal(m)
-		if err != nil || len(m["elements"].([]any)) != 6 || strings.Contains(string(raw), "r1") || strings.Contains(string(raw), secret) {
+		if err != nil || len(m["elements"].([]any)) != 6 || strings.Contains(string(raw), "r1") ||
+			strings.Contains(string(raw), secret) {
 			t.Errorf("%s", raw)
 		}
 		var named []any // a label whose control is there is no row, one whose control is hidden is
@@ -370,8 +389,10 @@ func TestElements(t *testing.T) {
 
 // FuzzMessage: no message makes the host fail, or reaches the page without bounds.
 func FuzzMessage(f *testing.F) {
-	for _, s := range []string{`{"type":"mouse","action":"click","x":1,"y":1}`, `{"type":"composition","text":"x","start":0,"end":1}`, `{"type":"element","id":"0","action":"type","text":"x"}`,
-		`{"type":"file_choose","name":"../../etc/passwd","size":0}`, `{"type":"select_choice","id":"-1"}`, `{"type":"keyboard","action":"keydown","key":"\u0000"}`, `{"type":"viewport","width":240,"height":240}`} {
+	for _, s := range []string{`{"type":"mouse","action":"click","x":1,"y":1}`,
+		`{"type":"composition","text":"x","start":0,"end":1}`, `{"type":"element","id":"0","action":"type","text":"x"}`,
+		`{"type":"file_choose","name":"../../etc/passwd","size":0}`, `{"type":"select_choice","id":"-1"}`,
+		`{"type":"keyboard","action":"keydown","key":"\u0000"}`, `{"type":"viewport","width":240,"height":240}`} {
 		f.Add([]byte(s), false)
 	}
 	f.Add([]byte{2, 0, 255}, true)

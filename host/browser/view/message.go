@@ -134,7 +134,8 @@ func number(raw json.RawMessage, otherwise int) int {
 }
 
 func mouse(w *wire, m *message) bool {
-	kinds := map[string]string{"mousemove": "move", "mousedown": "down", "mouseup": "up", "click": "click", "dblclick": "dblclick"}
+	kinds := map[string]string{"mousemove": "move", "mousedown": "down", "mouseup": "up", "click": "click",
+		"dblclick": "dblclick"}
 	m.input.Kind = kinds[w.Action]
 	m.move = m.input.Kind == "move"
 	m.input.Modifiers = modifiers(w)
@@ -238,7 +239,8 @@ func file(w *wire, m *message) bool {
 		m.do = "none"
 		return true
 	}
-	if w.Action != "" || !bounded(w.Name, maxName) || *w.Name == "" || w.Size == nil || *w.Size < 0 || *w.Size > MaxUpload {
+	if w.Action != "" || !bounded(w.Name, maxName) || *w.Name == "" || w.Size == nil || *w.Size < 0 ||
+		*w.Size > MaxUpload {
 		return false
 	}
 	m.name, m.size = *w.Name, *w.Size

@@ -154,7 +154,8 @@ func between(a, b []page.Box) []page.Box {
 	out := make([]page.Box, 0, len(a))
 	for i := range a {
 		x, y := min(a[i].X, b[i].X), min(a[i].Y, b[i].Y)
-		out = append(out, page.Box{X: x, Y: y, W: max(a[i].X+a[i].W, b[i].X+b[i].W) - x, H: max(a[i].Y+a[i].H, b[i].Y+b[i].H) - y})
+		out = append(out, page.Box{X: x, Y: y, W: max(a[i].X+a[i].W, b[i].X+b[i].W) - x,
+			H: max(a[i].Y+a[i].H, b[i].Y+b[i].H) - y})
 	}
 	return out
 }

@@ -39,7 +39,8 @@ func TestHeader(t *testing.T) {
 		f := c.frame(t)
 		at := time.UnixMilli(int64(binary.BigEndian.Uint64(f[5:])))
 		if f[0] != 1 || sequence(f) == 0 || time.Since(at) > time.Second || binary.BigEndian.Uint16(f[13:]) != 800 ||
-			binary.BigEndian.Uint16(f[15:]) != 600 || math.Float32frombits(binary.BigEndian.Uint32(f[17:])) != 0.5 || !bytes.HasPrefix(f[21:], []byte{0xff, 0xd8}) {
+			binary.BigEndian.Uint16(f[15:]) != 600 || math.Float32frombits(binary.BigEndian.Uint32(f[17:])) != 0.5 ||
+			!bytes.HasPrefix(f[21:], []byte{0xff, 0xd8}) {
 			t.Errorf("% x", f[:23])
 		}
 	})
@@ -266,8 +267,10 @@ func TestWatchersOnlyWatch(t *testing.T) {
 		if hello["lease"] != "free" {
 			t.Errorf("%v", hello)
 		}
-		for _, m := range []object{{"type": "mouse", "action": "click", "x": 1, "y": 1}, {"type": "take"}, {"type": "release"}, {"type": "elements"},
-			{"type": "copy"}, {"type": "nonsense"}, {"type": "dialog", "accept": true}, {"type": "file_choose", "name": "x", "size": 1}} {
+		for _, m := range []object{{"type": "mouse", "action": "click", "x": 1, "y": 1}, {"type": "take"},
+			{"type": "release"}, {"type": "elements"},
+			{"type": "copy"}, {"type": "nonsense"}, {"type": "dialog", "accept": true},
+			{"type": "file_choose", "name": "x", "size": 1}} {
 			c.say(m)
 			if e := c.heard(t, "error"); e["code"] != "not_controlling" {
 				t.Errorf("%v: %v", m, e)

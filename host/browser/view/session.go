@@ -66,7 +66,8 @@ func (v *Views) Mint(q Mint) (Minted, error) {
 }
 
 func (v *Views) mint(r *Run, q Mint, interaction, assistance string) (Minted, *session, error) {
-	s := &session{id: newViewID(), owner: q.Owner, run: r, mode: q.Mode, interaction: interaction, assistance: assistance, viewport: q.Viewport}
+	s := &session{id: newViewID(), owner: q.Owner, run: r, mode: q.Mode, interaction: interaction, assistance: assistance,
+		viewport: q.Viewport}
 	v.mu.Lock()
 	again := replay{s.subject(), q.Key}
 	if old := v.replays[again]; q.Key != "" && old != nil && !old.over {
@@ -278,7 +279,8 @@ func (v *Views) Connect(ctx context.Context, owner, run string, conn Conn) {
 }
 
 // redeem exchanges a token or a resume secret for a viewer, once.
-func (v *Views) redeem(ctx context.Context, owner, run string, o opening, conn Conn) (w *viewer, resume string, code int, reason string) {
+func (v *Views) redeem(ctx context.Context, owner, run string, o opening,
+	conn Conn) (w *viewer, resume string, code int, reason string) {
 	v.mu.Lock()
 	s := v.tokens[digestOf(o.Token)]
 	if o.Token == "" {

@@ -20,17 +20,19 @@ func TestMintRefusals(t *testing.T) {
 		mint   view.Mint
 		code   string
 	}{
-		"mode":             {mint: view.Mint{Mode: "steer"}, code: view.CodeRequest},
-		"unknown run":      {mint: view.Mint{Run: "run_2"}, code: view.CodeUnavailable},
-		"nothing pending":  {func(r *room) { r.run.Answered("i1", view.ReasonEnded) }, view.Mint{}, view.CodeNoPending},
-		"answered":         {func(r *room) { r.run.Answered("i1", view.ReasonEnded) }, view.Mint{InteractionID: "i1"}, view.CodeNoPending},
+		"mode":            {mint: view.Mint{Mode: "steer"}, code: view.CodeRequest},
+		"unknown run":     {mint: view.Mint{Run: "run_2"}, code: view.CodeUnavailable},
+		"nothing pending": {func(r *room) { r.run.Answered("i1", view.ReasonEnded) }, view.Mint{}, view.CodeNoPending},
+		"answered": {func(r *room) { r.run.Answered("i1", view.ReasonEnded) }, view.Mint{InteractionID: "i1"},
+			view.CodeNoPending},
 		"another":          {mint: view.Mint{InteractionID: "i0"}, code: view.CodeMismatch},
 		"kind":             {func(r *room) { r.run.Asked("i2", "credentials") }, view.Mint{}, view.CodeKind},
 		"approval":         {func(r *room) { r.run.Asked("i2", "approval") }, view.Mint{InteractionID: "i2"}, view.CodeKind},
 		"stale assistance": {mint: view.Mint{AssistanceID: "a0"}, code: view.CodeNoPending},
 		"no surface":       {func(r *room) { r.run.Down(view.ReasonLost) }, view.Mint{}, view.CodeUnavailable},
-		"only looking":     {func(r *room) { r.run.Down(view.ReasonLost) }, view.Mint{Mode: view.ModeView}, view.CodeUnavailable},
-		"ended":            {func(r *room) { r.run.End() }, view.Mint{}, view.CodeUnavailable},
+		"only looking": {func(r *room) { r.run.Down(view.ReasonLost) }, view.Mint{Mode: view.ModeView},
+			view.CodeUnavailable},
+		"ended": {func(r *room) { r.run.End() }, view.Mint{}, view.CodeUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRoom(t)
@@ -80,7 +82,8 @@ func TestTokens(t *testing.T) {
 			}
 		}
 		r.dial("o1", "run_2", auth(m.Token)).ended(t, view.CloseForbidden, view.ReasonForeign)
-		r.dial("o1", "run_1", object{"type": "auth", "token": m.Token, "interaction_id": "i9"}).ended(t, view.CloseForbidden, view.ReasonForeign)
+		r.dial("o1", "run_1", object{"type": "auth", "token": m.Token, "interaction_id": "i9"}).ended(t,
+			view.CloseForbidden, view.ReasonForeign)
 
 		c := r.dial("o1", "run_1", auth(m.Token))
 		hello := c.heard(t, "hello")
@@ -140,7 +143,8 @@ func TestIdempotency(t *testing.T) {
 		if third.ViewID == first.ViewID || third.Token == first.Token || third.Token == "" || third.Replayed {
 			t.Errorf("%+v", third)
 		}
-		r.dial("o1", "run_1", object{"type": "auth", "token": second.Token}).ended(t, view.CloseInvalidToken, view.ReasonInvalidToken)
+		r.dial("o1", "run_1", object{"type": "auth", "token": second.Token}).ended(t, view.CloseInvalidToken,
+			view.ReasonInvalidToken)
 		if a, b := r.mint(view.Mint{}), r.mint(view.Mint{}); a.ViewID == b.ViewID {
 			t.Error("an empty key is a key")
 		}
@@ -230,7 +234,8 @@ func TestEnds(t *testing.T) {
 		"lost":     {func(r *room, _ string) { r.run.Down(view.ReasonLost) }, view.CloseDone, view.ReasonLost},
 		"run over": {func(r *room, _ string) { r.run.End() }, view.CloseDone, view.ReasonEnded},
 		"revoked": {func(r *room, id string) {
-			if r.views.Revoke("o2", "run_1", id) || r.views.Revoke("o1", "run_2", id) || !r.views.Revoke("o1", "run_1", id) || r.views.Revoke("o1", "run_1", id) {
+			if r.views.Revoke("o2", "run_1", id) || r.views.Revoke("o1", "run_2", id) || !r.views.Revoke("o1", "run_1", id) ||
+				r.views.Revoke("o1", "run_1", id) {
 				r.t.Error("revoke")
 			}
 		}, view.CloseDone, view.ReasonRevoked},

@@ -47,7 +47,8 @@ type Views struct {
 
 // New makes Views without runs.
 func New() *Views {
-	v := &Views{runs: map[string]*Run{}, sessions: map[string]*session{}, tokens: map[digest]*session{}, resumes: map[digest]*session{}, replays: map[replay]*session{}}
+	v := &Views{runs: map[string]*Run{}, sessions: map[string]*session{}, tokens: map[digest]*session{},
+		resumes: map[digest]*session{}, replays: map[replay]*session{}}
 	_, _ = rand.Read(v.key[:]) // never fails
 	return v
 }

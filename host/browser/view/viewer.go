@@ -102,13 +102,15 @@ func (w *viewer) saidBye() bool {
 func (w *viewer) send(m outgoing) {
 	w.mu.Lock()
 	full := len(w.texts) >= maxTexts
-	said := m["type"] == "error" && slices.ContainsFunc(w.texts, func(o outgoing) bool { return o["type"] == "error" && o["code"] == m["code"] })
+	said := m["type"] == "error" &&
+		slices.ContainsFunc(w.texts, func(o outgoing) bool { return o["type"] == "error" && o["code"] == m["code"] })
 	if full = full && !said; !full && !said {
 		w.texts = append(w.texts, m)
 	}
 	w.mu.Unlock()
 	if full {
-		w.run.views.work.Go(func() { w.close(CloseBusy, ReasonSlow) }) // the caller holds Run.mu, and closing may take a moment
+		// the caller holds Run.mu, and closing may take a moment
+		w.run.views.work.Go(func() { w.close(CloseBusy, ReasonSlow) })
 		return
 	}
 	signal(w.wake)

@@ -17,7 +17,8 @@ const (
 // Bench brings a million records of 8 fields, about 200 bytes each, into a new place. For comparison it writes the rows
 // of each batch with nothing but the library: prepare converts them, the function that it returns is timed, and finish
 // ends the file. Neither time includes making the rows.
-func Bench(b *testing.B, k destination.Kind, place func() string, bare func() (prepare func([]destination.Row) func() error, finish func() error)) {
+func Bench(b *testing.B, k destination.Kind, place func() string,
+	bare func() (prepare func([]destination.Row) func() error, finish func() error)) {
 	var sinks, bares time.Duration
 	rows := 0
 	for b.Loop() {
@@ -30,7 +31,8 @@ func Bench(b *testing.B, k destination.Kind, place func() string, bare func() (p
 		var have *destination.Holding
 		for range benchBatches {
 			batch := &destination.Batch{ID: id, From: have, Rows: benchRows(shape, have)}
-			batch.To = destination.Holding{Mode: destination.Current, Mark: batch.Rows[len(batch.Rows)-1].Version, Shape: shape.Clone()}
+			batch.To = destination.Holding{Mode: destination.Current, Mark: batch.Rows[len(batch.Rows)-1].Version,
+				Shape: shape.Clone()}
 			write := prepare(batch.Rows)
 			bares += timed(b, write)
 			sinks += timed(b, func() error { return s.Apply(b.Context(), batch) })

@@ -91,9 +91,10 @@ func keptFiles(t *testing.T, p Place) {
 	src.drop("a")
 	check(1)
 	three := src.file("three")
-	w := destination.File{Digest: store.Digest(three[11 : 11+71]), MediaType: "application/pdf", Open: func(context.Context) (destination.Content, error) {
-		return torn{content{bytes.NewReader([]byte("thr"))}}, nil
-	}}
+	w := destination.File{Digest: store.Digest(three[11 : 11+71]), MediaType: "application/pdf",
+		Open: func(context.Context) (destination.Content, error) {
+			return torn{content{bytes.NewReader([]byte("thr"))}}, nil
+		}}
 	if err := s.(destination.FileKeeper).KeepFiles(t.Context(), []destination.File{w}); err == nil {
 		t.Fatal("a content that broke off was kept")
 	}

@@ -34,7 +34,8 @@ func FullDisk(t *testing.T, p Place, fill func() (free func())) {
 		put(round)
 		err = src.bring(s, destination.Current)
 	}
-	if !strings.Contains(err.Error(), "the disk is full") && !strings.Contains(err.Error(), "the disk of the server is full") {
+	if !strings.Contains(err.Error(), "the disk is full") &&
+		!strings.Contains(err.Error(), "the disk of the server is full") {
 		t.Errorf("a full disk says: %v", err)
 	}
 	free()

@@ -17,18 +17,21 @@ import (
 
 // wild are values of every type, and at their limits.
 var wild = []string{
-	"null", "true", "false", "0", "-0", "7", "-1", "9007199254740992", "9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808",
-	"9223372036854775808", "2.5", "-0.0", "1e3", "1E-7", "5e-324", "1.7976931348623157e308", "1e400", "0.1", "123456789012345678901234567890", `""`, `"7"`, `"true"`, `"null"`,
-	`"=1+1"`, `"'=1"`, `"it's \"x\" %s\n\t"`, `"é \u202e 名"`, `"2026-01-02T03:04:05Z"`, `"2026-01-02T03:04:05.123456+05:30"`, `"0001-01-01T00:00:00Z"`,
-	`"9999-12-31T23:59:59.999999Z"`, `"0000-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-12:00"`, `"2016-12-31T23:59:60Z"`, `"10000-01-01T00:00:00Z"`, `"2026-02-30T00:00:00Z"`,
-	`{}`, `[]`, `{"a":[1,null,{"b":"x"}]}`, `["a",{"":1}]`,
+	"null", "true", "false", "0", "-0", "7", "-1", "9007199254740992", "9007199254740993", "-9007199254740993",
+	"9223372036854775807", "-9223372036854775808", "9223372036854775808", "2.5", "-0.0", "1e3", "1E-7", "5e-324",
+	"1.7976931348623157e308", "1e400", "0.1", "123456789012345678901234567890", `""`, `"7"`, `"true"`, `"null"`, `"=1+1"`,
+	`"'=1"`, `"it's \"x\" %s\n\t"`, `"é \u202e 名"`, `"2026-01-02T03:04:05Z"`, `"2026-01-02T03:04:05.123456+05:30"`,
+	`"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59.999999Z"`, `"0000-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-12:00"`,
+	`"2016-12-31T23:59:60Z"`, `"10000-01-01T00:00:00Z"`, `"2026-02-30T00:00:00Z"`, `{}`, `[]`,
+	`{"a":[1,null,{"b":"x"}]}`, `["a",{"":1}]`,
 }
 
 // fields have names that collide by case, by length or with columns of the table.
-var fields = []string{"x", "X", "_key", "_version", "SELECT", "a b", strings.Repeat("long", 20) + "1", strings.Repeat("long", 20) + "2", "ctid", ""}
+var fields = []string{"x", "X", "_key", "_version", "SELECT", "a b", strings.Repeat("long", 20) + "1",
+	strings.Repeat("long", 20) + "2", "ctid", ""}
 
-// generated brings in records whose fields change their types between batches and within them, and checks every value of
-// every row after each batch.
+// generated brings in records whose fields change their types between batches and within them, and checks every value
+// of every row after each batch.
 func generated(t *testing.T, p Place, mode destination.Mode) {
 	seed, err := strconv.ParseUint(os.Getenv("SLUICE_SEED"), 10, 64)
 	if err != nil {
@@ -107,8 +110,8 @@ func checkValues(t *testing.T, p Place, s destination.Sink, src *source, mode de
 	}
 }
 
-// same reports whether a text in a table is a value. A number may have another spelling and an instant another zone, because
-// their columns may have had a type of their own before.
+// same reports whether a text in a table is a value. A number may have another spelling and an instant another zone,
+// because their columns may have had a type of their own before.
 func (p Place) same(value, got string) bool {
 	if value[0] != '"' {
 		a, ok1 := new(big.Rat).SetString(value)

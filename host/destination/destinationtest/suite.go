@@ -94,7 +94,8 @@ type source struct {
 }
 
 func newSource() *source {
-	return &source{id: destination.StreamID{Connection: "mail", Stream: "items"}, since: time.Unix(1_700_000_000, 0).UTC(), now: map[string]store.Record{}}
+	return &source{id: destination.StreamID{Connection: "mail", Stream: "items"}, since: time.Unix(1_700_000_000, 0).UTC(),
+		now: map[string]store.Record{}}
 }
 
 func (s *source) add(r store.Record) {
@@ -135,7 +136,8 @@ func (s *source) bring(sink destination.Sink, mode destination.Mode) error {
 	}
 	w := destination.Wanted{StreamID: s.id, Since: s.since, Mode: mode, Last: s.version}
 	if s.files != nil {
-		w.Spec.Properties = map[string]abi.Property{"file": {Types: []string{"object"}, Format: "file"}, "files": {Types: []string{"array"}, Format: "file"}}
+		w.Spec.Properties = map[string]abi.Property{"file": {Types: []string{"object"}, Format: "file"},
+			"files": {Types: []string{"array"}, Format: "file"}}
 		w.Open = s.open
 	}
 	err = destination.Bring(context.Background(), s, sink, w, have, func(int) {})
@@ -155,7 +157,8 @@ const layout = "2006-01-02T15:04:05.000000Z"
 func (s *source) want(mode destination.Mode) []map[string]string {
 	var out []map[string]string
 	row := func(r store.Record) map[string]string {
-		m := map[string]string{"_key": r.Key, "_version": fmt.Sprint(r.Version), "_committed_at": r.IngestedAt.UTC().Format(layout)}
+		m := map[string]string{"_key": r.Key, "_version": fmt.Sprint(r.Version),
+			"_committed_at": r.IngestedAt.UTC().Format(layout)}
 		var data map[string]any
 		if len(r.Data) > 0 {
 			if err := json.Unmarshal(r.Data, &data); err != nil {
@@ -181,7 +184,8 @@ func (s *source) want(mode destination.Mode) []map[string]string {
 			}
 			m := row(r)
 			m["_valid_from"] = m["_committed_at"]
-			later := slices.DeleteFunc(slices.Clone(s.log), func(l store.Record) bool { return l.Key != r.Key || l.Version <= r.Version })
+			later := slices.DeleteFunc(slices.Clone(s.log),
+				func(l store.Record) bool { return l.Key != r.Key || l.Version <= r.Version })
 			if len(later) > 0 {
 				next := slices.MinFunc(later, func(a, b store.Record) int { return int(a.Version) - int(b.Version) })
 				m["_valid_to"] = next.IngestedAt.UTC().Format(layout)
@@ -228,7 +232,8 @@ func sorted(rows []map[string]string) []map[string]string {
 		}
 	}
 	slices.SortFunc(rows, func(a, b map[string]string) int {
-		return strings.Compare(a["_key"]+" "+fmt.Sprintf("%09s", a["_version"]), b["_key"]+" "+fmt.Sprintf("%09s", b["_version"]))
+		return strings.Compare(a["_key"]+" "+fmt.Sprintf("%09s", a["_version"]),
+			b["_key"]+" "+fmt.Sprintf("%09s", b["_version"]))
 	})
 	return rows
 }
@@ -251,7 +256,8 @@ func changes(t *testing.T, p Place, mode destination.Mode) {
 				src.drop(key)
 				continue
 			}
-			src.put(key, fmt.Sprintf(`{"n":%d,"f":%d.5,"ok":%v,"at":"2026-01-0%dT10:00:00.000000Z","text":"it's \"%d\" %%","list":[%d,{"a":null}],"none":null}`,
+			src.put(key, fmt.Sprintf(
+				`{"n":%d,"f":%d.5,"ok":%v,"at":"2026-01-0%dT10:00:00.000000Z","text":"it's \"%d\" %%","list":[%d,{"a":null}],"none":null}`,
 				r.IntN(1000), r.IntN(9), r.IntN(2) == 0, 1+r.IntN(9), r.IntN(9), r.IntN(9)))
 		}
 		s := open(t, p)
@@ -281,14 +287,17 @@ func claims(t *testing.T, p Place) {
 	if err := src.bring(first, destination.Current); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Kind.Open(t.Context(), p.URL, destination.Owner{Host: "host-2", Destination: "d"}); !errors.Is(err, destination.ErrClaimed) {
+	if _, err := p.Kind.Open(t.Context(), p.URL, destination.Owner{Host: "host-2", Destination: "d"}); !errors.Is(err,
+		destination.ErrClaimed) {
 		t.Errorf("another host: %v", err)
 	}
-	if _, err := p.Kind.Open(t.Context(), p.URL, destination.Owner{Host: "host-1", Destination: "e"}); !errors.Is(err, destination.ErrClaimed) {
+	if _, err := p.Kind.Open(t.Context(), p.URL, destination.Owner{Host: "host-1", Destination: "e"}); !errors.Is(err,
+		destination.ErrClaimed) {
 		t.Errorf("another destination of the host: %v", err)
 	}
 	if local, ok := p.Kind.(destination.Local); ok {
-		for o, want := range map[destination.Owner]bool{owner: true, {Host: "host-2", Destination: "d"}: false, {Host: "host-1", Destination: "e"}: false} {
+		for o, want := range map[destination.Owner]bool{owner: true, {Host: "host-2", Destination: "d"}: false,
+			{Host: "host-1", Destination: "e"}: false} {
 			if here, err := local.Here(t.Context(), p.URL, o); here != want || err != nil {
 				t.Errorf("%+v is here: %v, %v", o, here, err)
 			}
@@ -359,8 +368,9 @@ func drift(t *testing.T, p Place) {
 // widening tests fields that have values of two types, for all pairs of types.
 func widening(t *testing.T, p Place) {
 	values := []struct{ json, text string }{
-		{"true", "true"}, {"7", "7"}, {"9007199254740993", "9007199254740993"}, {"2.5", "2.5"}, {`"2026-01-02T03:04:05.000000Z"`, "2026-01-02T03:04:05.000000Z"},
-		{`{"a":[1]}`, `{"a":[1]}`}, {`"some text"`, "some text"}, {"null", ""},
+		{"true", "true"}, {"7", "7"}, {"9007199254740993", "9007199254740993"}, {"2.5", "2.5"},
+		{`"2026-01-02T03:04:05.000000Z"`, "2026-01-02T03:04:05.000000Z"}, {`{"a":[1]}`, `{"a":[1]}`},
+		{`"some text"`, "some text"}, {"null", ""},
 	}
 	var members [2][]string
 	want := [2]map[string]string{{}, {}}
@@ -399,9 +409,11 @@ func widening(t *testing.T, p Place) {
 func limits(t *testing.T, p Place) {
 	deep := strings.Repeat(`{"n":[`, 30) + "1" + strings.Repeat("]}", 30)
 	fields := map[string]string{
-		"max": "9223372036854775807", "min": "-9223372036854775808", "above": "9223372036854775808", "huge": "1e400", "deep": deep, "digits": strings.Repeat("7", 400),
-		"year0": `"0000-01-01T00:00:00Z"`, "before": `"0001-01-01T00:00:00+12:00"`, "after": `"9999-12-31T23:59:59-12:00"`, "february": `"2026-02-30T00:00:00Z"`, "leap": `"2016-12-31T23:59:60Z"`,
-		"nobody": `"2026-01-01T00:00:00"`, "invalid": `"\ufffd \u0001"`, "empty": `{}`, "none": `[]`,
+		"max": "9223372036854775807", "min": "-9223372036854775808", "above": "9223372036854775808", "huge": "1e400",
+		"deep": deep, "digits": strings.Repeat("7", 400), "year0": `"0000-01-01T00:00:00Z"`,
+		"before": `"0001-01-01T00:00:00+12:00"`, "after": `"9999-12-31T23:59:59-12:00"`, "february": `"2026-02-30T00:00:00Z"`,
+		"leap": `"2016-12-31T23:59:60Z"`, "nobody": `"2026-01-01T00:00:00"`, "invalid": `"\ufffd \u0001"`,
+		"empty": `{}`, "none": `[]`,
 	}
 	var members []string
 	want := map[string]string{}
@@ -431,8 +443,11 @@ func limits(t *testing.T, p Place) {
 // tables tests streams whose tables would have the same name, or a malicious one.
 func tables(t *testing.T, p Place) {
 	s := open(t, p)
-	ids := []destination.StreamID{{Connection: "a", Stream: "b_c"}, {Connection: "a_b", Stream: "c"}, {Connection: "a", Stream: "B_C"}, {Connection: "a", Stream: "../../b"}, {Connection: "a", Stream: "/b"},
-		{Connection: "a", Stream: "x\";DROP TABLE a_b_c;--"}, {Connection: "a", Stream: store.Stream(strings.Repeat("s", 70) + "1")}, {Connection: "a", Stream: store.Stream(strings.Repeat("s", 70) + "2")}}
+	ids := []destination.StreamID{{Connection: "a", Stream: "b_c"}, {Connection: "a_b", Stream: "c"},
+		{Connection: "a", Stream: "B_C"}, {Connection: "a", Stream: "../../b"}, {Connection: "a", Stream: "/b"},
+		{Connection: "a", Stream: "x\";DROP TABLE a_b_c;--"},
+		{Connection: "a", Stream: store.Stream(strings.Repeat("s", 70) + "1")},
+		{Connection: "a", Stream: store.Stream(strings.Repeat("s", 70) + "2")}}
 	for n, id := range ids {
 		src := newSource()
 		src.id = id
@@ -463,7 +478,8 @@ func squatter(t *testing.T, p Place) {
 		if err := src.bring(s, destination.Current); !errors.Is(err, destination.ErrForeign) {
 			t.Errorf("over a table that is not ours: %v", err)
 		}
-		if err := s.Describe(t.Context(), []destination.Described{{StreamID: src.id, SyncedAt: time.Now()}}); !errors.Is(err, destination.ErrForeign) {
+		if err := s.Describe(t.Context(), []destination.Described{{StreamID: src.id, SyncedAt: time.Now()}}); !errors.Is(err,
+			destination.ErrForeign) {
 			t.Errorf("over a table of streams that is not ours: %v", err)
 		}
 	}
@@ -502,7 +518,9 @@ func names(t *testing.T, p Place) {
 	src := newSource()
 	s := open(t, p)
 	long := strings.Repeat("long ", 13000)
-	src.put("a", fmt.Sprintf(`{"Name":"1","name":"2","_key":"3","%s":"4","%sx":"5","ctid":"6","\u202enoitcac":"7","%s":"8","a'; --":"9"}`, long, long, strings.Repeat("名", 40)))
+	src.put("a", fmt.Sprintf(
+		`{"Name":"1","name":"2","_key":"3","%s":"4","%sx":"5","ctid":"6","\u202enoitcac":"7","%s":"8","a'; --":"9"}`, long,
+		long, strings.Repeat("名", 40)))
 	if err := src.bring(s, destination.Current); err != nil {
 		t.Fatal(err)
 	}
@@ -562,11 +580,14 @@ func again(t *testing.T, p Place) {
 		t.Fatal(err)
 	}
 	check(t, p, other, destination.Current)
-	if err := s.Describe(t.Context(), []destination.Described{{StreamID: other.id, Connector: "c", Table: "mail_items", Records: 1, Mark: 1, SyncedAt: time.Now()}}); err != nil {
+	if err := s.Describe(t.Context(),
+		[]destination.Described{{StreamID: other.id, Connector: "c", Table: "mail_items", Records: 1, Mark: 1,
+			SyncedAt: time.Now()}}); err != nil {
 		t.Error(err)
 	}
 	holdings, err := s.Holdings(t.Context())
-	if h := holdings[other.id]; err != nil || h.Mark != 1 || h.Table != "mail_items" || len(h.Shape.Columns) != 1 && p.Marks == nil {
+	if h := holdings[other.id]; err != nil || h.Mark != 1 || h.Table != "mail_items" ||
+		len(h.Shape.Columns) != 1 && p.Marks == nil {
 		t.Errorf("%+v %v", h, err)
 	}
 	if err := s.Clear(t.Context(), other.id); err != nil {

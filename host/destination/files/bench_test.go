@@ -40,7 +40,8 @@ func BenchmarkSink(b *testing.B) {
 				lines := make([]line, len(rows))
 				for i, r := range rows {
 					v := r.Values
-					lines[i] = line{r.Key, r.Version, r.At.UTC(), v[0].Integer, v[1].Text, v[2].Text, v[3].Number, v[4].Integer == 1, v[5].Text, json.RawMessage(v[6].Text), v[7].Text}
+					lines[i] = line{r.Key, r.Version, r.At.UTC(), v[0].Integer, v[1].Text, v[2].Text, v[3].Number, v[4].Integer == 1,
+						v[5].Text, json.RawMessage(v[6].Text), v[7].Text}
 				}
 				return func() error {
 					for i := range lines {

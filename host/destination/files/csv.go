@@ -43,7 +43,8 @@ func (csvFormat) Fits(from, to *destination.Shape) bool { return len(from.Column
 func (csvFormat) Create(w io.Writer, t Table) (Writer, error) {
 	c := &csvWriter{out: w, table: t, own: len(t.Own())}
 	head, taken := t.Own(), map[string]bool{}
-	for _, name := range append(slices.Clone(head), destination.RestColumn, destination.DeletedColumn, destination.ValidFrom, destination.ValidTo) {
+	for _, name := range append(slices.Clone(head), destination.RestColumn, destination.DeletedColumn,
+		destination.ValidFrom, destination.ValidTo) {
 		taken[name] = true
 	}
 	for _, column := range t.Shape.Columns {
@@ -58,7 +59,8 @@ func (csvFormat) Create(w io.Writer, t Table) (Writer, error) {
 }
 
 func (csvFormat) Open(f *os.File, t Table, _ bool) (Reader, error) {
-	r := &csvReader{in: csv.NewReader(bufio.NewReaderSize(f, 1<<18)), history: t.Mode == destination.History, columns: len(t.Shape.Columns)}
+	r := &csvReader{in: csv.NewReader(bufio.NewReaderSize(f, 1<<18)), history: t.Mode == destination.History,
+		columns: len(t.Shape.Columns)}
 	r.in.ReuseRecord = true
 	if err := r.Next(); err != nil || len(r.row) != len(t.Own())+r.columns+1 {
 		return nil, errors.Join(ErrLost, err)

@@ -10,10 +10,12 @@ import (
 
 // streamsShape has the columns of the table of streams.
 var streamsShape = &destination.Shape{Columns: []destination.Column{
-	{Name: "connection", Type: destination.Text}, {Name: "stream", Type: destination.Text}, {Name: "connector", Type: destination.Text},
-	{Name: "version", Type: destination.Text}, {Name: "table_name", Type: destination.Text}, {Name: "records", Type: destination.Integer},
-	{Name: "deleted", Type: destination.Integer}, {Name: "mark", Type: destination.Integer}, {Name: "last_run", Type: destination.Text},
-	{Name: "ended_at", Type: destination.Time}, {Name: "left_out", Type: destination.Boolean}, {Name: "synced_at", Type: destination.Time},
+	{Name: "connection", Type: destination.Text}, {Name: "stream", Type: destination.Text},
+	{Name: "connector", Type: destination.Text}, {Name: "version", Type: destination.Text},
+	{Name: "table_name", Type: destination.Text}, {Name: "records", Type: destination.Integer},
+	{Name: "deleted", Type: destination.Integer}, {Name: "mark", Type: destination.Integer},
+	{Name: "last_run", Type: destination.Text}, {Name: "ended_at", Type: destination.Time},
+	{Name: "left_out", Type: destination.Boolean}, {Name: "synced_at", Type: destination.Time},
 }}
 
 // Describe implements destination.Sink.
@@ -26,7 +28,8 @@ func (s *Sink) Describe(ctx context.Context, streams []destination.Described) er
 			}
 		}
 		w := &rewriting{Sink: s, number: next.Next, sets: map[uint64]*keyset{}, perPart: maxRows}
-		w.batch = &destination.Batch{From: &destination.Holding{}, To: destination.Holding{Table: destination.StreamsTable, Shape: streamsShape}}
+		w.batch = &destination.Batch{From: &destination.Holding{},
+			To: destination.Holding{Table: destination.StreamsTable, Shape: streamsShape}}
 		err := w.begin()
 		for _, d := range streams {
 			if err == nil {
@@ -63,6 +66,8 @@ func describe(d destination.Described) *destination.Row {
 	if d.Partial {
 		leftOut.Integer = 1
 	}
-	return &destination.Row{Values: []destination.Value{text(string(d.Connection)), text(string(d.Stream)), text(d.Connector), text(d.Version),
-		text(d.Table), count(d.Records), count(d.Deleted), count(d.Mark), text(d.LastRun), instant(d.EndedAt), leftOut, instant(d.SyncedAt)}}
+	return &destination.Row{Values: []destination.Value{text(string(d.Connection)), text(string(d.Stream)),
+		text(d.Connector), text(d.Version),
+		text(d.Table), count(d.Records), count(d.Deleted), count(d.Mark), text(d.LastRun), instant(d.EndedAt), leftOut,
+		instant(d.SyncedAt)}}
 }

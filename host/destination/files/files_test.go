@@ -45,7 +45,8 @@ func TestKill(t *testing.T) {
 
 func (k format) place(t *testing.T) destinationtest.Place {
 	dir := filepath.Join(t.TempDir(), "out")
-	return destinationtest.Place{Kind: k, URL: k.Scheme() + dir, Text: k.text, Squat: squat(k, dir), Erase: erase(dir), File: destinationtest.FileIn(dir),
+	return destinationtest.Place{Kind: k, URL: k.Scheme() + dir, Text: k.text, Squat: squat(k, dir), Erase: erase(dir),
+		File: destinationtest.FileIn(dir),
 		Rows: func(t *testing.T, table string) []map[string]string { return readTable(t, dir, table, k.rows) }}
 }
 
@@ -77,7 +78,8 @@ func erase(dir string) func(t *testing.T) {
 }
 
 // readTable reads all files of a table as somebody would who knows of no manifest.
-func readTable(t *testing.T, dir, table string, read func(*testing.T, []byte) []map[string]string) (out []map[string]string) {
+func readTable(t *testing.T, dir, table string,
+	read func(*testing.T, []byte) []map[string]string) (out []map[string]string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, table, "*"))
 	if err != nil {
@@ -134,8 +136,9 @@ func readCSV(t *testing.T, file []byte) (out []map[string]string) {
 // Names of tables are those of folders on every system.
 func TestFolderNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"mail_items": "mail_items", "..": "__", ".": "_", "": "_", "/": "_", "a/../b": "a_.._b", "a\x00b": "a_b", "NUL": "_NUL", "com1.txt": "_com1.txt",
-		"aux ": "aux_", "con.": "con_", "a.": "a_", ".hidden": "_hidden", "ünïcode": "ünïcode", `C:\x`: "C__x", "what?*": "what__",
+		"mail_items": "mail_items", "..": "__", ".": "_", "": "_", "/": "_", "a/../b": "a_.._b", "a\x00b": "a_b",
+		"NUL": "_NUL", "com1.txt": "_com1.txt", "aux ": "aux_", "con.": "con_", "a.": "a_", ".hidden": "_hidden",
+		"ünïcode": "ünïcode", `C:\x`: "C__x", "what?*": "what__",
 	} {
 		if got := files.FolderName(name); got != want {
 			t.Errorf("%q became %q, want %q", name, got, want)
@@ -149,7 +152,8 @@ func TestFolderNames(t *testing.T) {
 // Two keys are never one cell, and none is a formula.
 func TestCSVKeys(t *testing.T) {
 	seen := map[string]string{}
-	for _, key := range []string{"a", "a\u200b", "a\u200c", "=1", "'=1", "\u200b=1", "+49", "-1", "", "'", "a\nb", "a b", "a\tb", "a\rb"} {
+	for _, key := range []string{"a", "a\u200b", "a\u200c", "=1", "'=1", "\u200b=1", "+49", "-1", "", "'", "a\nb",
+		"a b", "a\tb", "a\rb"} {
 		cell := files.CSV.Format.Key(key)
 		if was, ok := seen[cell]; ok {
 			t.Errorf("%q and %q are both %q", key, was, cell)

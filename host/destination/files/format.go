@@ -34,9 +34,11 @@ func (t Table) Own() []string {
 	case "":
 		return nil
 	case destination.History:
-		return []string{destination.KeyColumn, destination.VersionColumn, destination.CommittedColumn, destination.ValidFrom, destination.ValidTo}
+		return []string{destination.KeyColumn, destination.VersionColumn, destination.CommittedColumn, destination.ValidFrom,
+			destination.ValidTo}
 	}
-	return []string{destination.KeyColumn, destination.VersionColumn, destination.CommittedColumn, destination.DeletedColumn}
+	return []string{destination.KeyColumn, destination.VersionColumn, destination.CommittedColumn,
+		destination.DeletedColumn}
 }
 
 // A Writer writes one file.

@@ -241,8 +241,8 @@ func (s *Sink) fence(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// expose gives the files of a commit their final names and removes what they supersede: in one step by a swap, else file by
-// file. What is superseded is then removed first, so that no row is ever seen twice.
+// expose gives the files of a commit their final names and removes what they supersede: in one step by a swap, else
+// file by file. What is superseded is then removed first, so that no row is ever seen twice.
 func (s *Sink) expose(was *manifest, w *rewriting, x *swap) error {
 	if x != nil && s.exchange(x) == nil {
 		return s.clearSwap(x.gone...)
@@ -343,7 +343,8 @@ func (s *Sink) settleUnnamed(m *manifest) error {
 			continue
 		}
 		entries, err := s.list(folder)
-		if err != nil || len(entries) == 0 || slices.ContainsFunc(entries, func(n string) bool { return !tmpPattern.MatchString(n) }) {
+		if err != nil || len(entries) == 0 ||
+			slices.ContainsFunc(entries, func(n string) bool { return !tmpPattern.MatchString(n) }) {
 			continue
 		}
 		for _, name := range entries {

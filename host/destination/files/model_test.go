@@ -270,7 +270,8 @@ func killedAt(t *testing.T, k files.Kind, mode destination.Mode, point int, dir 
 	return false
 }
 
-func goesOn(t *testing.T, k files.Kind, read func(*testing.T, []byte) []map[string]string, mode destination.Mode, dir string, point int) {
+func goesOn(t *testing.T, k files.Kind, read func(*testing.T, []byte) []map[string]string, mode destination.Mode,
+	dir string, point int) {
 	t.Helper()
 	s := scene(mode, killBatches, 30)
 	sink, err := k.Open(t.Context(), k.Scheme()+dir, owner)

@@ -13,7 +13,8 @@ var ErrGrew = errors.New("fields appeared while the file was written; write it o
 
 // WriteFile writes a stream into one file and returns the number of rows. It calls source twice to read from the start,
 // because a file has to begin with its columns. It may return ErrGrew.
-func WriteFile(ctx context.Context, out io.Writer, f Format, source func() destination.Source, w destination.Wanted) (rows int64, err error) {
+func WriteFile(ctx context.Context, out io.Writer, f Format, source func() destination.Source,
+	w destination.Wanted) (rows int64, err error) {
 	w.Last = ^uint64(0)
 	columns := &once{table: Table{Mode: w.Mode}}
 	if err := destination.Bring(ctx, source(), columns, w, nil, func(int) {}); err != nil {
@@ -65,7 +66,8 @@ func within(part, whole *destination.Shape) bool {
 	}
 	for i, c := range part.Columns {
 		w := whole.Columns[i]
-		if c.Name != w.Name || c.Type != w.Type && c.Type != "" && w.Type != destination.Text && (c.Type != destination.Integer || w.Type != destination.Number) {
+		if c.Name != w.Name || c.Type != w.Type && c.Type != "" && w.Type != destination.Text &&
+			(c.Type != destination.Integer || w.Type != destination.Number) {
 			return false
 		}
 	}

@@ -153,7 +153,8 @@ func told(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("the host may not write there: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("something of the directory was removed; if the next try does not mend that, rebuild the destination: %w", err)
+		return fmt.Errorf(
+			"something of the directory was removed; if the next try does not mend that, rebuild the destination: %w", err)
 	}
 	return err
 }
@@ -205,7 +206,8 @@ func (s *Sink) tableOf(m *manifest, b *destination.Batch) (int, error) {
 		b.To.Table = m.Tables[i].Holding.Table
 		return i, nil
 	}
-	taken := map[string]bool{destination.StreamsTable: true, destination.FilesTable: true, lockName: true, manifestName: true, manifestTmp: true}
+	taken := map[string]bool{destination.StreamsTable: true, destination.FilesTable: true, lockName: true,
+		manifestName: true, manifestTmp: true}
 	for _, t := range m.Tables {
 		taken[strings.ToLower(t.Holding.Table)] = true
 	}

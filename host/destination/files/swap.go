@@ -11,7 +11,8 @@ import (
 // that lists the folder, and knows of no manifest, finds all parts of one commit and none of another.
 const swapName = ".sluice-swap"
 
-// A swap is a folder that is about to be exchanged with that of a table. It holds the same files under their final names.
+// A swap is a folder that is about to be exchanged with that of a table. It holds the same files under their final
+// names.
 type swap struct {
 	folder string
 	gone   []part // superseded parts, which only the earlier folder holds
@@ -40,7 +41,8 @@ func (s *Sink) link(x *swap, parts, fresh []part) error {
 	if err != nil {
 		return err
 	}
-	if !fi.IsDir() || slices.ContainsFunc(entries, func(n string) bool { return !partPattern.MatchString(n) && !tmpPattern.MatchString(n) }) {
+	if !fi.IsDir() || slices.ContainsFunc(entries,
+		func(n string) bool { return !partPattern.MatchString(n) && !tmpPattern.MatchString(n) }) {
 		return errors.ErrUnsupported
 	}
 	if err := s.root.Mkdir(swapName, 0o700); err != nil {
@@ -69,8 +71,8 @@ func (s *Sink) exchange(x *swap) error {
 	return exchange(s.root, swapName, x.folder)
 }
 
-// clearSwap removes the hidden folder. Superseded parts go last: a program that is reading the names in it misses no rows,
-// because it either has the name of a file that is not in the new folder, and fails, or no names.
+// clearSwap removes the hidden folder. Superseded parts go last: a program that is reading the names in it misses no
+// rows, because it either has the name of a file that is not in the new folder, and fails, or no names.
 func (s *Sink) clearSwap(gone ...part) error {
 	fi, err := s.root.Lstat(swapName)
 	if errors.Is(err, fs.ErrNotExist) {

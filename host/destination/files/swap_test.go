@@ -18,8 +18,8 @@ import (
 	"github.com/sluicehost/sluice/host/destination/files"
 )
 
-// A program that reads a table by a pattern, and knows of no manifest, sees one commit and never a row twice, while parts
-// are rewritten and merged. Where folders cannot be exchanged, it may for a moment miss rows.
+// A program that reads a table by a pattern, and knows of no manifest, sees one commit and never a row twice, while
+// parts are rewritten and merged. Where folders cannot be exchanged, it may for a moment miss rows.
 func TestReadByPattern(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.Format.Name()+"/exchanged", func(t *testing.T) {
@@ -87,7 +87,8 @@ func readByPattern(t *testing.T, k format, exchanged bool) {
 	}
 }
 
-// readOnce reads all files of the pattern, as soon as they are listed, and returns the number of the batch that each row is of.
+// readOnce reads all files of the pattern, as soon as they are listed, and returns the number of the batch that each
+// row is of.
 func readOnce(t *testing.T, k format, dir string) (got map[string]int, newest int, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "mail_items", "*."+k.Format.Name()))
 	if err != nil {
@@ -116,7 +117,8 @@ func readOnce(t *testing.T, k format, dir string) (got map[string]int, newest in
 	return got, newest, nil
 }
 
-// growing makes batches of new and changed rows, whose sizes differ so that parts are merged, and what there is after each.
+// growing makes batches of new and changed rows, whose sizes differ so that parts are merged, and what there is after
+// each.
 func growing(n int) (s *scenario, want []map[string]int) {
 	r := rand.New(rand.NewPCG(7, 7)) // #nosec G404 -- a test
 	s = &scenario{mode: destination.Current}

@@ -18,7 +18,8 @@ import (
 func TestLinks(t *testing.T) {
 	for _, k := range []files.Kind{files.JSONL, files.CSV, parquet.Kind} {
 		fresh := scene(destination.Current, 4, 30)
-		for _, name := range []string{"_sluice_manifest.json", "_sluice_manifest.json.tmp", "_sluice_lock", "mail_items", "_files", "part"} {
+		for _, name := range []string{"_sluice_manifest.json", "_sluice_manifest.json.tmp", "_sluice_lock",
+			"mail_items", "_files", "part"} {
 			for _, when := range []string{"before", "meanwhile"} {
 				t.Run(k.Format.Name()+"/"+name+"/"+when, func(t *testing.T) {
 					dir, outside := filepath.Join(t.TempDir(), "out"), t.TempDir()

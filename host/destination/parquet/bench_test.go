@@ -29,9 +29,10 @@ func BenchmarkSink(b *testing.B) {
 		}
 		text, integer, instant := pq.String(), pq.Leaf(pq.Int64Type), pq.Timestamp(pq.Microsecond)
 		w := pq.NewWriter(f, pq.NewSchema("row", pq.Group{
-			"a_key": text, "a_version": integer, "b_committed": instant, "c_id": pq.Optional(integer), "d_subject": pq.Optional(text), "e_from": pq.Optional(text),
-			"f_amount": pq.Optional(pq.Leaf(pq.DoubleType)), "g_read": pq.Optional(pq.Leaf(pq.BooleanType)), "h_at": pq.Optional(instant),
-			"i_labels": pq.Optional(pq.JSON()), "j_note": pq.Optional(text),
+			"a_key": text, "a_version": integer, "b_committed": instant, "c_id": pq.Optional(integer),
+			"d_subject": pq.Optional(text), "e_from": pq.Optional(text), "f_amount": pq.Optional(pq.Leaf(pq.DoubleType)),
+			"g_read": pq.Optional(pq.Leaf(pq.BooleanType)), "h_at": pq.Optional(instant), "i_labels": pq.Optional(pq.JSON()),
+			"j_note": pq.Optional(text),
 		}), pq.Compression(&zstd.Codec{Level: zstd.SpeedFastest}))
 		prepare := func(rows []destination.Row) func() error {
 			out := make([]pq.Row, len(rows))

@@ -36,15 +36,16 @@ func (format) Fits(from, to *destination.Shape) bool {
 	return true
 }
 
-// A codec compresses pages with a window of the size of a few pages. The library's codec has one of 4 MiB, for which each
-// encoder keeps 8 MiB.
+// A codec compresses pages with a window of the size of a few pages. The library's codec has one of 4 MiB, for which
+// each encoder keeps 8 MiB.
 type codec struct {
 	parquetzstd.Codec // decompresses
 	encoder           *zstd.Encoder
 }
 
 func newCodec() *codec {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(4*pageBytes), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(4*pageBytes),
+		zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
 	if err != nil {
 		panic(err) // the options are constants
 	}
@@ -135,7 +136,8 @@ func node(t destination.Type) parquet.Node {
 
 func (format) Create(out io.Writer, t files.Table) (files.Writer, error) {
 	w := &writer{table: t, own: len(t.Own())}
-	w.out = parquet.NewGenericWriter[any](out, schemaOf(t), parquet.Compression(shared), parquet.PageBufferSize(pageBytes), parquet.CreatedBy("sluice", "", ""))
+	w.out = parquet.NewGenericWriter[any](out, schemaOf(t), parquet.Compression(shared), parquet.PageBufferSize(pageBytes),
+		parquet.CreatedBy("sluice", "", ""))
 	w.columns = w.out.ColumnWriters()
 	if want := w.own + len(t.Shape.Columns); len(w.columns) < want {
 		return nil, fmt.Errorf("a schema of %d columns, want %d", len(w.columns), want)

@@ -44,7 +44,8 @@ func place(t *testing.T) destinationtest.Place {
 		},
 		Squat: func(t *testing.T, table string) {
 			open(t, dir)
-			if err := errors.Join(os.Mkdir(filepath.Join(dir, table), 0o700), os.WriteFile(filepath.Join(dir, table, "mine.parquet"), nil, 0o600)); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Join(dir, table), 0o700),
+				os.WriteFile(filepath.Join(dir, table, "mine.parquet"), nil, 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -137,7 +138,8 @@ func TestTypes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	shape := &destination.Shape{}
 	values, _ := shape.Row([]byte(`{"z":1,"a":1.5,"t":"2026-01-02T03:04:05Z","j":{},"s":"x","b":true,"none":null}`), nil)
-	b := &destination.Batch{ID: destination.StreamID{Connection: "c", Stream: "s"}, To: destination.Holding{Mode: destination.Current, Mark: 1, Shape: shape},
+	b := &destination.Batch{ID: destination.StreamID{Connection: "c", Stream: "s"},
+		To:   destination.Holding{Mode: destination.Current, Mark: 1, Shape: shape},
 		Rows: []destination.Row{{Key: "k", Version: 1, At: time.Unix(1, 0), Values: values}}}
 	if err := open(t, dir).Apply(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -204,7 +206,8 @@ func play(dir string) error {
 		if h.Mark == batches {
 			return sink.Close()
 		}
-		b := &destination.Batch{ID: id, Rows: all[h.Mark], To: destination.Holding{Mode: destination.Current, Mark: h.Mark + 1, Shape: shapes[h.Mark]}}
+		b := &destination.Batch{ID: id, Rows: all[h.Mark],
+			To: destination.Holding{Mode: destination.Current, Mark: h.Mark + 1, Shape: shapes[h.Mark]}}
 		if there {
 			b.From = &h
 		}
@@ -250,7 +253,8 @@ func TestKilled(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			timer := time.AfterFunc(wait/2+time.Duration(r.Int64N(int64(wait)))+10*time.Millisecond, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
+			timer := time.AfterFunc(wait/2+time.Duration(r.Int64N(int64(wait)))+10*time.Millisecond,
+				func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
 			err := cmd.Wait()
 			timer.Stop()
 			var exit *exec.ExitError
@@ -309,7 +313,8 @@ func TestDamage(t *testing.T) {
 	for n := range 100 {
 		dir := filepath.Join(t.TempDir(), "out")
 		sink := open(t, dir)
-		b := &destination.Batch{ID: id, Rows: all[0], To: destination.Holding{Mode: destination.Current, Mark: 1, Shape: shapes[0]}}
+		b := &destination.Batch{ID: id, Rows: all[0],
+			To: destination.Holding{Mode: destination.Current, Mark: 1, Shape: shapes[0]}}
 		if err := sink.Apply(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +331,8 @@ func TestDamage(t *testing.T) {
 		}
 		again := open(t, dir)
 		from := b.To
-		b = &destination.Batch{ID: id, Rows: all[1], From: &from, To: destination.Holding{Mode: destination.Current, Mark: 2, Shape: shapes[11]}}
+		b = &destination.Batch{ID: id, Rows: all[1], From: &from,
+			To: destination.Holding{Mode: destination.Current, Mark: 2, Shape: shapes[11]}}
 		_ = again.Apply(t.Context(), b) // an error or not: a changed text is still one
 	}
 }

@@ -34,7 +34,8 @@ func (format) Open(f *os.File, t files.Table, keys bool) (_ files.Reader, err er
 	if err != nil {
 		return nil, err
 	}
-	file, err := parquet.OpenFile(f, fi.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(64<<10))
+	file, err := parquet.OpenFile(f, fi.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
+		parquet.ReadBufferSize(64<<10))
 	if err != nil {
 		return nil, errors.Join(files.ErrLost, err)
 	}

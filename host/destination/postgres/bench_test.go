@@ -36,7 +36,8 @@ type memory struct {
 	rows    [][]any // the same for the bare library
 }
 
-var benchColumns = []string{"_key", "_version", "_committed_at", "id", "subject", "sender", "body", "size", "score", "read", "sent_at"}
+var benchColumns = []string{"_key", "_version", "_committed_at", "id", "subject", "sender", "body", "size",
+	"score", "read", "sent_at"}
 
 const benchTable = ` (_key text PRIMARY KEY, _version bigint NOT NULL, _committed_at timestamptz NOT NULL,
 	id bigint, subject text, sender text, body text, size bigint, score double precision, read boolean, sent_at timestamptz)`
@@ -50,10 +51,13 @@ func newMemory(n, change int) *memory {
 		subject, sender := fmt.Sprintf("The subject of %d, %d", id, change), fmt.Sprintf("someone%d@example.org", id%1000)
 		body := strings.Repeat("words ", 8)
 		sent := at.Add(time.Duration(id) * time.Second)
-		m.records = append(m.records, store.Record{Stream: "items", Key: key, Version: uint64(i + 1 + change*n), IngestedAt: at,
-			Data: json.RawMessage(fmt.Sprintf(`{"id":%d,"subject":%q,"sender":%q,"body":%q,"size":%d,"score":%d.25,"read":%t,"sent_at":%q}`,
-				id, subject, sender, body, i%5000, i%100, i%2 == 0, sent.Format(time.RFC3339)))})
-		m.rows = append(m.rows, []any{key, int64(i + 1 + change*n), at, int64(id), subject, sender, body, int64(i % 5000), float64(i%100) + 0.25, i%2 == 0, sent})
+		m.records = append(m.records,
+			store.Record{Stream: "items", Key: key, Version: uint64(i + 1 + change*n), IngestedAt: at,
+				Data: json.RawMessage(fmt.Sprintf(
+					`{"id":%d,"subject":%q,"sender":%q,"body":%q,"size":%d,"score":%d.25,"read":%t,"sent_at":%q}`,
+					id, subject, sender, body, i%5000, i%100, i%2 == 0, sent.Format(time.RFC3339)))})
+		m.rows = append(m.rows, []any{key, int64(i + 1 + change*n), at, int64(id), subject, sender, body, int64(i % 5000),
+			float64(i%100) + 0.25, i%2 == 0, sent})
 	}
 	return m
 }
@@ -67,7 +71,8 @@ func (m *memory) Records(_ context.Context, q store.RecordQuery) (store.RecordPa
 	}
 	to := min(from+q.Limit, len(m.records))
 	last := m.records[to-1].Version
-	return store.RecordPage{Records: m.records[from:to], After: last, Version: m.records[len(m.records)-1].Version, More: to < len(m.records)}, nil
+	return store.RecordPage{Records: m.records[from:to], After: last, Version: m.records[len(m.records)-1].Version,
+		More: to < len(m.records)}, nil
 }
 
 func cpu() time.Duration {
@@ -130,7 +135,8 @@ func BenchmarkSink(b *testing.B) {
 			})
 			change.take(b, func() error { return bring(sink, second) })
 			upserted.take(b, func() error { return upsertBare(c, second.rows) })
-			if got := one(b, at, "SELECT count(*) FILTER (WHERE _version > "+strconv.Itoa(n)+") FROM sluice.mail_items"); got != strconv.Itoa(n) {
+			if got := one(b, at, "SELECT count(*) FILTER (WHERE _version > "+strconv.Itoa(n)+
+				") FROM sluice.mail_items"); got != strconv.Itoa(n) {
 				b.Fatalf("%s of %d rows", got, n)
 			}
 			_ = sink.Close()
@@ -161,7 +167,8 @@ func bring(sink destination.Sink, m *memory) error {
 	if h, ok := holdings[id]; ok {
 		have = &h
 	}
-	w := destination.Wanted{StreamID: id, Since: time.Unix(1, 0).UTC(), Mode: destination.Current, Last: m.records[len(m.records)-1].Version}
+	w := destination.Wanted{StreamID: id, Since: time.Unix(1, 0).UTC(), Mode: destination.Current,
+		Last: m.records[len(m.records)-1].Version}
 	return destination.Bring(ctx, m, sink, w, have, func(int) {})
 }
 
@@ -179,7 +186,8 @@ func upsertBare(c *pgx.Conn, rows [][]any) error {
 			if _, err := tx.CopyFrom(ctx, pgx.Identifier{"stage"}, benchColumns, pgx.CopyFromRows(batch)); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, "INSERT INTO bare SELECT * FROM stage ON CONFLICT (_key) DO UPDATE SET "+strings.Join(sets[1:], ", "))
+			_, err := tx.Exec(ctx, "INSERT INTO bare SELECT * FROM stage ON CONFLICT (_key) DO UPDATE SET "+
+				strings.Join(sets[1:], ", "))
 			return err
 		})
 		if err != nil {

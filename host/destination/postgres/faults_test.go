@@ -37,8 +37,9 @@ var (
 type source struct{ changes []store.Record }
 
 func (s *source) put(key, data string) {
-	s.changes = append(s.changes, store.Record{Key: key, Data: json.RawMessage(data), Deleted: data == "", Stream: stream.Stream,
-		Version: uint64(len(s.changes) + 1), IngestedAt: since.Add(time.Duration(len(s.changes)) * time.Second)})
+	s.changes = append(s.changes,
+		store.Record{Key: key, Data: json.RawMessage(data), Deleted: data == "", Stream: stream.Stream,
+			Version: uint64(len(s.changes) + 1), IngestedAt: since.Add(time.Duration(len(s.changes)) * time.Second)})
 }
 
 // random is n changes that are always the same.
@@ -170,7 +171,8 @@ func (p *proxy) pass(from, to net.Conn) {
 // url leads through the proxy.
 func (p *proxy) url(t *testing.T, direct string) string {
 	t.Helper()
-	return with(t, direct, "host", "127.0.0.1", "port", fmt.Sprint(p.listener.Addr().(*net.TCPAddr).Port), "sslmode", "disable")
+	return with(t, direct, "host", "127.0.0.1", "port", fmt.Sprint(p.listener.Addr().(*net.TCPAddr).Port),
+		"sslmode", "disable")
 }
 
 // TestBreaks breaks the connection at random bytes, in every mode, and compares the table
@@ -282,14 +284,16 @@ func TestUnheardCommit(t *testing.T) {
 	from.Mark = 77
 	to := from
 	to.Mark = 78
-	if err := sink.Apply(t.Context(), &destination.Batch{ID: stream, From: &from, To: to}); err == nil || !strings.Contains(err.Error(), "at version 1") {
+	if err := sink.Apply(t.Context(), &destination.Batch{ID: stream, From: &from, To: to}); err == nil ||
+		!strings.Contains(err.Error(), "at version 1") {
 		t.Errorf("a batch of another mark: %v", err)
 	}
 }
 
 // batch is the first one of a stream, with one record.
 func batch(mode destination.Mode, data ...string) *destination.Batch {
-	b := &destination.Batch{ID: stream, To: destination.Holding{Mode: mode, Since: since, Shape: &destination.Shape{}, Mark: uint64(len(data))}}
+	b := &destination.Batch{ID: stream,
+		To: destination.Holding{Mode: mode, Since: since, Shape: &destination.Shape{}, Mark: uint64(len(data))}}
 	for i, d := range data {
 		row := destination.Row{Key: fmt.Sprint("k", i), Version: uint64(i + 1), At: since}
 		row.Values, row.Rest = b.To.Shape.Row([]byte(d), nil)
@@ -325,7 +329,8 @@ func TestKillServer(t *testing.T) {
 			brought += 20
 			err = random(brought).bring(t.Context(), sink, mode)
 		}
-		if !slices.ContainsFunc([]string{"broke", "no server listens", "crashed", "shutting down", "takes no connections"}, func(s string) bool { return strings.Contains(err.Error(), s) }) {
+		if !slices.ContainsFunc([]string{"broke", "no server listens", "crashed", "shutting down", "takes no connections"},
+			func(s string) bool { return strings.Contains(err.Error(), s) }) {
 			t.Fatal(err)
 		}
 		if err := <-dead; err != nil {

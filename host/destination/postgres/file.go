@@ -36,7 +36,8 @@ func (s *Sink) KeepFiles(ctx context.Context, files []destination.File) error {
 		}
 		from, to := io.Pipe()
 		go func() { _ = to.CloseWithError(writeFiles(ctx, to, missing)) }() // ends when from is closed
-		_, err = s.conn.CopyFrom(ctx, from, "COPY "+s.in(destination.FilesTable)+" (digest, media_type, size, bytes) FROM STDIN (FORMAT binary)")
+		_, err = s.conn.CopyFrom(ctx, from,
+			"COPY "+s.in(destination.FilesTable)+" (digest, media_type, size, bytes) FROM STDIN (FORMAT binary)")
 		return end, errors.Join(err, from.Close())
 	})
 }
@@ -50,7 +51,8 @@ func (s *Sink) filesTable(ctx context.Context) (mark string, err error) {
 	if err := s.vacant(ctx, destination.FilesTable); err != nil {
 		return "", err
 	}
-	err = s.exec(ctx, "CREATE TABLE "+s.in(destination.FilesTable)+" (digest text PRIMARY KEY, media_type text, size bigint NOT NULL, bytes bytea);"+
+	err = s.exec(ctx, "CREATE TABLE "+s.in(destination.FilesTable)+
+		" (digest text PRIMARY KEY, media_type text, size bigint NOT NULL, bytes bytea);"+
 		" ALTER TABLE "+s.in(destination.FilesTable)+" ALTER bytes SET STORAGE EXTERNAL")
 	if err != nil {
 		return "", err
@@ -64,7 +66,8 @@ func (s *Sink) missing(ctx context.Context, files []destination.File) (out []des
 	for _, f := range files {
 		digests = append(digests, literal(string(f.Digest)))
 	}
-	rows, err := s.query(ctx, "SELECT digest FROM "+s.in(destination.FilesTable)+" WHERE digest IN ("+strings.Join(digests, ", ")+")")
+	rows, err := s.query(ctx, "SELECT digest FROM "+s.in(destination.FilesTable)+" WHERE digest IN ("+
+		strings.Join(digests, ", ")+")")
 	if err != nil {
 		return nil, err
 	}

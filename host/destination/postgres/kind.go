@@ -75,8 +75,9 @@ const maxMessage = 128 << 20
 // settings lists what the query of a URL may set. Parameters that make the driver read further settings from elsewhere,
 // such as service, are not among them.
 var settings = []string{
-	"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation",
-	"channel_binding", "require_auth", "target_session_attrs", "connect_timeout", "application_name", "options",
+	"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword",
+	"sslsni", "sslnegotiation", "channel_binding", "require_auth", "target_session_attrs", "connect_timeout",
+	"application_name", "options",
 }
 
 // secrets lists the settings that are not shown.
@@ -97,7 +98,8 @@ func parse(text string) (*address, error) {
 		u.Scheme = "postgres"
 	}
 	if err != nil || u.Scheme != "postgres" || u.Opaque != "" || u.Fragment != "" || strings.ContainsRune(text, 0) {
-		return nil, errors.New("want postgres://USER:PASSWORD@HOST:PORT/DATABASE; characters such as / @ # ? % in a password are written as %2F %40 %23 %3F %25")
+		return nil, errors.New(
+			"want postgres://USER:PASSWORD@HOST:PORT/DATABASE; characters such as / @ # ? % in a password are written as %2F %40 %23 %3F %25")
 	}
 	a := &address{url: *u, schema: defaultSchema}
 	a.url.RawQuery = ""
@@ -111,15 +113,18 @@ func parse(text string) (*address, error) {
 		case name == "schema":
 			a.schema = values[0]
 		case !slices.Contains(settings, name):
-			return nil, fmt.Errorf("%q is no setting of this URL; there are schema, %s", abi.Clean(cutText(name, 40)), strings.Join(settings, ", "))
+			return nil, fmt.Errorf("%q is no setting of this URL; there are schema, %s", abi.Clean(cutText(name, 40)),
+				strings.Join(settings, ", "))
 		}
 	}
 	a.query.Del("schema")
-	if a.schema == "" || len(a.schema) > 63 || strings.HasPrefix(a.schema, "pg_") || a.schema == "information_schema" || strings.ContainsRune(a.schema, 0) {
+	if a.schema == "" || len(a.schema) > 63 || strings.HasPrefix(a.schema, "pg_") || a.schema == "information_schema" ||
+		strings.ContainsRune(a.schema, 0) {
 		return nil, errors.New("schema wants a name of at most 63 bytes that does not begin with pg_")
 	}
 	_, password := u.User.Password()
-	for name, twice := range map[string]bool{"host": u.Host != "", "port": u.Port() != "", "user": u.User.Username() != "", "password": password, "dbname": len(u.Path) > 1} {
+	for name, twice := range map[string]bool{"host": u.Host != "", "port": u.Port() != "", "user": u.User.Username() != "",
+		"password": password, "dbname": len(u.Path) > 1} {
 		if twice && a.query.Has(name) {
 			return nil, fmt.Errorf("the URL has %s twice, before the ? and behind it", name)
 		}
@@ -238,7 +243,8 @@ const stall = 2 * time.Minute
 
 // dial connects with keep-alives that detect a dead peer within a minute.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}}
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second,
+		Interval: 10 * time.Second, Count: 4}}
 	c, err := d.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err

@@ -88,7 +88,8 @@ func read(t testing.TB, at, schema, table string) (out []map[string]string) {
 	t.Helper()
 	c := connect(t, at)
 	defer c.Close(context.Background())
-	results, err := c.PgConn().Exec(context.Background(), `SET timezone = 'UTC'; SET datestyle = 'ISO'; SELECT * FROM "`+schema+`"."`+table+`"`).ReadAll()
+	results, err := c.PgConn().Exec(context.Background(), `SET timezone = 'UTC'; SET datestyle = 'ISO'; SELECT * FROM "`+
+		schema+`"."`+table+`"`).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,9 +31,11 @@ func TestCheck(t *testing.T) {
 	}
 	for _, tt := range []struct{ url, want string }{
 		{"postgres://sam:hush%2Fhush@db.example.org:5433/out", "postgres://sam@db.example.org:5433/out"},
-		{"postgres://sam@localhost/out?password=hush%2Fhush&sslpassword=hush%2Fhush&schema=mine", "postgres://sam@localhost/out?schema=mine"},
+		{"postgres://sam@localhost/out?password=hush%2Fhush&sslpassword=hush%2Fhush&schema=mine",
+			"postgres://sam@localhost/out?schema=mine"},
 		{"postgres://sam:hush%2Fhush@/out?host=/run/postgresql", "postgres://sam@/out?host=/run/postgresql"},
-		{"postgres://sam:hush%2Fhush@db.example.org/out?sslmode=disable", "postgres://sam@db.example.org/out?sslmode=disable"},
+		{"postgres://sam:hush%2Fhush@db.example.org/out?sslmode=disable",
+			"postgres://sam@db.example.org/out?sslmode=disable"},
 		{"postgres://sam:hush%2Fhush@a.example,b.example/out", "postgres://sam@a.example,b.example/out"},
 		{"postgres://sam:hush/hush@db.example.org/out", "error: want postgres://USER:PASSWORD@HOST"},
 		{"postgres://sam:hush%2Fhush@db.example.org:no/out", "error: want postgres://USER:PASSWORD@HOST"},
@@ -86,7 +88,8 @@ func refused(t *testing.T, err error, want string) {
 		t.Errorf("got %v\nwant %s", err, want)
 		return
 	}
-	if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, secret) || strings.Contains(text, server.Shared(t).Password) {
+	if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, secret) ||
+		strings.Contains(text, server.Shared(t).Password) {
 		t.Errorf("%s has the password", text)
 	}
 }
@@ -94,7 +97,8 @@ func refused(t *testing.T, err error, want string) {
 func TestOpen(t *testing.T) {
 	s := server.Shared(t)
 	database := strings.TrimPrefix(parsed(t, server.New(t)).Path, "/")
-	s.Exec(t, "postgres", `CREATE ROLE lesser LOGIN PASSWORD '`+secret+`'; CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+	s.Exec(t, "postgres", `CREATE ROLE lesser LOGIN PASSWORD '`+secret+
+		`'; CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
 	t.Cleanup(func() { s.Exec(t, "postgres", "DROP DATABASE latin") })
 	try := func(at, want string) {
 		t.Helper()
@@ -110,11 +114,13 @@ func TestOpen(t *testing.T) {
 	try(s.URL("lesser", secret, "nowhere"), `the server has no such database (database "nowhere" does not exist)`)
 	try(s.URL(server.User, s.Password, "latin"), "the database has the encoding LATIN1")
 	try(newProxy(t, s).url(t, lesser)+"&connect_timeout=5&schema=x", "may not make the schema x")
-	try(strings.Replace(newProxy(t, s).url(t, lesser), "sslmode=disable", "sslmode=require", 1), "has no TLS; if the way to it is safe, add sslmode=disable")
+	try(strings.Replace(newProxy(t, s).url(t, lesser), "sslmode=disable", "sslmode=require", 1),
+		"has no TLS; if the way to it is safe, add sslmode=disable")
 	try(with(t, lesser, "host", "127.0.0.1", "port", "1"), "no server listens at 127.0.0.1:1")
 	try(with(t, lesser, "host", "nowhere.invalid", "sslmode", "disable"), "nowhere.invalid")
 
-	try(lesser, `the user lesser may not make the schema sluice; an administrator of the database `+database+` can run: CREATE SCHEMA "sluice" AUTHORIZATION "lesser"`)
+	try(lesser, `the user lesser may not make the schema sluice; an administrator of the database `+database+
+		` can run: CREATE SCHEMA "sluice" AUTHORIZATION "lesser"`)
 	s.Exec(t, database, `CREATE SCHEMA "sluice"`)
 	try(lesser, `can run: GRANT USAGE, CREATE ON SCHEMA "sluice" TO "lesser"`)
 	s.Exec(t, database, `GRANT USAGE, CREATE ON SCHEMA "sluice" TO "lesser"`)
@@ -122,7 +128,8 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	s.Exec(t, database, `CREATE SCHEMA mine; CREATE TABLE mine._sluice_meta (x int)`)
-	if _, err := (postgres.Kind{}).Open(t.Context(), with(t, lesser, "schema", "mine"), owner); !errors.Is(err, destination.ErrForeign) {
+	if _, err := (postgres.Kind{}).Open(t.Context(), with(t, lesser, "schema", "mine"), owner); !errors.Is(err,
+		destination.ErrForeign) {
 		t.Errorf("a foreign meta table: %v", err)
 	}
 	s.Exec(t, database, `DROP SCHEMA sluice, mine CASCADE; DROP ROLE lesser`)
@@ -198,12 +205,15 @@ func TestSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a, b := read(t, at, "sluice", "mail_items"), read(t, at, `my ""odd"" one's`, "mail_items"); len(a) == 0 || len(a) != len(b) {
+	if a, b := read(t, at, "sluice", "mail_items"), read(t, at, `my ""odd"" one's`, "mail_items"); len(a) == 0 ||
+		len(a) != len(b) {
 		t.Errorf("%d and %d rows", len(a), len(b))
 	}
 	s := open(t, odd)
 	for range 2 { // the table of streams stays, with what looks at it
-		if err := s.Describe(t.Context(), []destination.Described{{StreamID: stream, Connector: "it's", Table: "mail_items", Partial: true, SyncedAt: since}}); err != nil {
+		if err := s.Describe(t.Context(),
+			[]destination.Described{{StreamID: stream, Connector: "it's", Table: "mail_items", Partial: true,
+				SyncedAt: since}}); err != nil {
 			t.Fatal(err)
 		}
 		exec(t, at, `CREATE OR REPLACE VIEW fresh AS SELECT connector FROM "my ""odd"" one's"._sluice_streams`)
@@ -216,8 +226,10 @@ func TestSchema(t *testing.T) {
 // TestSaid: what the server says becomes a sentence.
 func TestSaid(t *testing.T) {
 	for _, tt := range []struct{ code, want string }{
-		{"53100", "the disk of the server is full"}, {"53200", "the server has no memory left"}, {"57014", "the server took too long and was stopped"},
-		{"25006", "the server takes no changes, as a standby does"}, {"40001", "another transaction was in the way"}, {"55P03", "another program holds the table or the fence locked"}, {"99999", "the server refused"},
+		{"53100", "the disk of the server is full"}, {"53200", "the server has no memory left"},
+		{"57014", "the server took too long and was stopped"}, {"25006", "the server takes no changes, as a standby does"},
+		{"40001", "another transaction was in the way"}, {"55P03", "another program holds the table or the fence locked"},
+		{"99999", "the server refused"},
 	} {
 		at := server.New(t)
 		sink := open(t, at)
@@ -248,8 +260,10 @@ func TestMeddled(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, at, "CREATE VIEW looks AS SELECT n FROM sluice.mail_items")
-	refused(t, next(`{"n":"text"}`), `a view uses a column whose type has to change; drop the view first (cannot alter type of a column used by a view or rule: rule _RETURN on view public.looks depends on column "n")`)
-	refused(t, sink.Clear(t.Context(), stream), `something else in the database depends on the table; drop that first (cannot drop table sluice.mail_items because other objects depend on it: view public.looks`)
+	refused(t, next(`{"n":"text"}`),
+		`a view uses a column whose type has to change; drop the view first (cannot alter type of a column used by a view or rule: rule _RETURN on view public.looks depends on column "n")`)
+	refused(t, sink.Clear(t.Context(), stream),
+		`something else in the database depends on the table; drop that first (cannot drop table sluice.mail_items because other objects depend on it: view public.looks`)
 	exec(t, at, "DROP VIEW looks; ALTER TABLE sluice.mail_items DROP COLUMN _rest")
 	refused(t, next(`{"n":"text"}`), "somebody changed the table; rebuild the destination")
 	exec(t, at, "DROP TABLE sluice.mail_items")

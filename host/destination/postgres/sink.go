@@ -68,8 +68,9 @@ func (s *Sink) connect(ctx context.Context) error {
 	for _, v := range session {
 		values = append(values, "("+literal(v[0])+","+literal(v[1])+")")
 	}
-	_, err = s.query(limited, "SELECT pg_catalog.set_config(s.name, v.value, false) FROM pg_catalog.pg_settings s JOIN (VALUES "+
-		strings.Join(values, ",")+") v (name, value) ON v.name = pg_catalog.lower(s.name)")
+	_, err = s.query(limited,
+		"SELECT pg_catalog.set_config(s.name, v.value, false) FROM pg_catalog.pg_settings s JOIN (VALUES "+
+			strings.Join(values, ",")+") v (name, value) ON v.name = pg_catalog.lower(s.name)")
 	if err == nil {
 		err = s.suited()
 	}
@@ -191,18 +192,23 @@ func (s *Sink) found(ctx context.Context) error {
 	}
 	if len(rows) == 0 {
 		if err := s.exec(ctx, "CREATE SCHEMA "+quote(s.address.schema)); err != nil {
-			return s.mayNot(err, "make the schema "+s.address.schema, "CREATE SCHEMA "+quote(s.address.schema)+" AUTHORIZATION "+quote(s.address.config.User))
+			return s.mayNot(err, "make the schema "+s.address.schema, "CREATE SCHEMA "+quote(s.address.schema)+" AUTHORIZATION "+
+				quote(s.address.config.User))
 		}
 	}
-	rows, err = s.query(ctx, "SELECT c.relkind, coalesce(string_agg(a.attname || ' ' || format_type(a.atttypid, null), ',' ORDER BY a.attnum), '') FROM pg_class c"+
-		" LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped WHERE c.relname = "+literal(destination.MetaTable)+
-		" AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = "+literal(s.address.schema)+") GROUP BY c.relkind")
+	rows, err = s.query(ctx,
+		"SELECT c.relkind, coalesce(string_agg(a.attname || ' ' || format_type(a.atttypid, null), ',' ORDER BY a.attnum), '') FROM pg_class c"+
+			" LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped WHERE c.relname = "+
+			literal(destination.MetaTable)+
+			" AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = "+literal(s.address.schema)+
+			") GROUP BY c.relkind")
 	switch {
 	case err != nil:
 		return err
 	case len(rows) == 0:
 		err := s.exec(ctx, "CREATE TABLE "+s.meta()+" (name text PRIMARY KEY, value text NOT NULL, number bigint NOT NULL)")
-		return s.mayNot(err, "make tables in the schema "+s.address.schema, "GRANT USAGE, CREATE ON SCHEMA "+quote(s.address.schema)+" TO "+quote(s.address.config.User))
+		return s.mayNot(err, "make tables in the schema "+s.address.schema,
+			"GRANT USAGE, CREATE ON SCHEMA "+quote(s.address.schema)+" TO "+quote(s.address.config.User))
 	case string(rows[0][0]) != "r" || string(rows[0][1]) != "name text,value text,number bigint":
 		return foreign(destination.MetaTable)
 	}
@@ -213,13 +219,15 @@ func (s *Sink) found(ctx context.Context) error {
 // transaction: the epoch of the owner or the mark of a stream.
 func (s *Sink) setMeta(name string, value any, number int64) (sql string, err error) {
 	text, err := json.Marshal(value)
-	return fmt.Sprintf("INSERT INTO %s VALUES (%s, %s, %d) ON CONFLICT (name) DO UPDATE SET value = excluded.value, number = excluded.number",
+	return fmt.Sprintf(
+		"INSERT INTO %s VALUES (%s, %s, %d) ON CONFLICT (name) DO UPDATE SET value = excluded.value, number = excluded.number",
 		s.meta(), literal(name), literal(string(text)), number), err
 }
 
 // step runs do in a transaction. To save round trips, begin is sent together with the start of the transaction, and the
 // statements that do returns together with COMMIT. do gets the last rows of begin.
-func (s *Sink) step(ctx context.Context, begin string, do func(ctx context.Context, rows [][][]byte) (end string, err error)) (err error) {
+func (s *Sink) step(ctx context.Context, begin string,
+	do func(ctx context.Context, rows [][][]byte) (end string, err error)) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	defer func() {
@@ -251,13 +259,15 @@ var errDone = errors.New("done before")
 
 // own is like step but fails if another owner has claimed the schema. id is the stream concerned and at its mark, or -1
 // if the destination does not have the stream.
-func (s *Sink) own(ctx context.Context, id *destination.StreamID, do func(ctx context.Context, at int64) (end string, err error)) error {
+func (s *Sink) own(ctx context.Context, id *destination.StreamID,
+	do func(ctx context.Context, at int64) (end string, err error)) error {
 	names := literal(ownerRow)
 	if id != nil {
 		names += ", " + literal(nameOf(*id))
 	}
 	// Lock the fence before reading anything.
-	begin := fmt.Sprintf("SELECT number FROM %s WHERE name = %s FOR UPDATE; SELECT name = %[2]s, number FROM %[1]s WHERE name IN (%[3]s); SAVEPOINT begun",
+	begin := fmt.Sprintf(
+		"SELECT number FROM %s WHERE name = %s FOR UPDATE; SELECT name = %[2]s, number FROM %[1]s WHERE name IN (%[3]s); SAVEPOINT begun",
 		s.meta(), literal(ownerRow), names)
 	err := s.step(ctx, begin, func(ctx context.Context, rows [][][]byte) (end string, err error) {
 		epoch, at := int64(-1), int64(-1)
@@ -310,7 +320,8 @@ func parseHoldings(rows [][][]byte) (map[destination.StreamID]destination.Holdin
 	for _, row := range rows {
 		var id destination.StreamID
 		var h destination.Holding
-		if err := errors.Join(json.Unmarshal(row[0][len(holdingPrefix):], &id), json.Unmarshal(row[1], &h)); err != nil || h.Shape == nil {
+		if err := errors.Join(json.Unmarshal(row[0][len(holdingPrefix):], &id), json.Unmarshal(row[1], &h)); err != nil ||
+			h.Shape == nil {
 			return nil, foreign(destination.MetaTable)
 		}
 		out[id] = h

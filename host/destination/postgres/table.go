@@ -43,8 +43,9 @@ func (s *Sink) create(ctx context.Context, b *destination.Batch) error {
 		taken[strings.ToLower(h.Table)] = true
 	}
 	// The server chooses the names of indexes and sequences, so a table has to avoid them.
-	rows, err := s.query(ctx, "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = "+
-		literal(s.address.schema)+" AND c.relkind IN ('i', 'I', 'S')")
+	rows, err := s.query(ctx,
+		"SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = "+
+			literal(s.address.schema)+" AND c.relkind IN ('i', 'I', 'S')")
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,8 @@ func (s *Sink) create(ctx context.Context, b *destination.Batch) error {
 	key, index := "PRIMARY KEY (_key)", ""
 	if b.To.Mode == destination.History {
 		columns = append(columns, "_valid_from timestamptz NOT NULL", "_valid_to timestamptz")
-		key, index = "PRIMARY KEY (_key, _version)", "; CREATE UNIQUE INDEX ON "+s.in(b.To.Table)+" (_key) WHERE _valid_to IS NULL"
+		key, index = "PRIMARY KEY (_key, _version)", "; CREATE UNIQUE INDEX ON "+s.in(b.To.Table)+
+			" (_key) WHERE _valid_to IS NULL"
 	} else {
 		columns = append(columns, "_deleted_at timestamptz")
 	}
@@ -77,8 +79,10 @@ func declared(shape *destination.Shape) (out []string) {
 
 // vacant returns an error if the schema has a relation or a type by that name.
 func (s *Sink) vacant(ctx context.Context, table string) error {
-	rows, err := s.query(ctx, fmt.Sprintf("SELECT 1 FROM pg_namespace n WHERE n.nspname = %s AND (EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname = %s)"+
-		" OR EXISTS (SELECT FROM pg_type WHERE typnamespace = n.oid AND typname = %[2]s))", literal(s.address.schema), literal(table)))
+	rows, err := s.query(ctx,
+		fmt.Sprintf("SELECT 1 FROM pg_namespace n WHERE n.nspname = %s AND (EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname = %s)"+
+			" OR EXISTS (SELECT FROM pg_type WHERE typnamespace = n.oid AND typname = %[2]s))",
+			literal(s.address.schema), literal(table)))
 	if err == nil && len(rows) > 0 {
 		return foreign(table)
 	}
@@ -131,13 +135,15 @@ func (s *Sink) Describe(ctx context.Context, streams []destination.Described) er
 		ours, err := s.setMeta(streamsRow, true, 0)
 		table := s.in(destination.StreamsTable)
 		// The table is emptied instead of dropped, so that views of it and grants on it stay.
-		sql := []string{ours, "CREATE TABLE IF NOT EXISTS " + table + " (connection text NOT NULL, stream text NOT NULL, connector text, version text, table_name text," +
+		sql := []string{ours, "CREATE TABLE IF NOT EXISTS " + table +
+			" (connection text NOT NULL, stream text NOT NULL, connector text, version text, table_name text," +
 			" records bigint, deleted bigint, mark bigint, last_run text, ended_at timestamptz, left_out boolean, synced_at timestamptz, PRIMARY KEY (connection, stream))",
 			"DELETE FROM " + table}
 		for _, d := range streams {
 			sql = append(sql, fmt.Sprintf("INSERT INTO %s VALUES (%s, %s, %s, %s, %s, %d, %d, %d, %s, %s, %t, %s)", table,
-				textLiteral(string(d.Connection)), textLiteral(string(d.Stream)), textLiteral(d.Connector), textLiteral(d.Version), textLiteral(d.Table),
-				d.Records, d.Deleted, d.Mark, textLiteral(d.LastRun), timeLiteral(d.EndedAt), d.Partial, timeLiteral(d.SyncedAt)))
+				textLiteral(string(d.Connection)), textLiteral(string(d.Stream)), textLiteral(d.Connector), textLiteral(d.Version),
+				textLiteral(d.Table), d.Records, d.Deleted, d.Mark, textLiteral(d.LastRun), timeLiteral(d.EndedAt), d.Partial,
+				timeLiteral(d.SyncedAt)))
 		}
 		return strings.Join(sql, "; "), err
 	})

@@ -46,7 +46,8 @@ func (s *Sink) told(ctx context.Context, err error) error {
 		return r
 	case errors.As(err, &b):
 		return b
-	case errors.Is(err, destination.ErrFenced), errors.Is(err, destination.ErrClaimed), errors.Is(err, destination.ErrForeign):
+	case errors.Is(err, destination.ErrFenced), errors.Is(err, destination.ErrClaimed),
+		errors.Is(err, destination.ErrForeign):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -62,7 +63,8 @@ func (s *Sink) told(ctx context.Context, err error) error {
 func (s *Sink) mayNot(err error, what, statement string) error {
 	var said *pgconn.PgError
 	if errors.As(err, &said) && said.Code == noRight {
-		return refusal(abi.Clean(fmt.Sprintf("the user %s may not %s; an administrator of the database %s can run: %s", s.address.config.User, what, s.address.config.Database, statement)))
+		return refusal(abi.Clean(fmt.Sprintf("the user %s may not %s; an administrator of the database %s can run: %s",
+			s.address.config.User, what, s.address.config.Database, statement)))
 	}
 	return err
 }
@@ -143,9 +145,11 @@ func (s *Sink) broken(err error) string {
 	case strings.Contains(text, "server refused TLS"):
 		return "the server at " + at + " has no TLS; if the way to it is safe, add sslmode=disable to the URL"
 	case errors.As(err, &authority), errors.As(err, &certificate):
-		return "the certificate of the server at " + at + " is not one to trust; sslrootcert in the URL names the authority that signed it"
+		return "the certificate of the server at " + at +
+			" is not one to trust; sslrootcert in the URL names the authority that signed it"
 	case strings.Contains(text, "require_auth"), strings.Contains(text, "authentication method"):
-		return "the server at " + at + " wants the password as it is, and the connection has no TLS; add sslmode=require to the URL"
+		return "the server at " + at +
+			" wants the password as it is, and the connection has no TLS; add sslmode=require to the URL"
 	case errors.As(err, &name):
 		return "there is no host of the name " + abi.Clean(name.Name)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
@@ -154,7 +158,8 @@ func (s *Sink) broken(err error) string {
 		return "the socket of the server at " + at + " may not be used by the user that Sluice runs as"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "the server at " + at + " does not answer in time"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, pgconn.ErrConnClosed):
 		return "the connection to the server at " + at + " broke"
 	}

@@ -18,7 +18,9 @@ import (
 // TestTypes looks at what other programs see.
 func TestTypes(t *testing.T) {
 	at := server.New(t)
-	if err := open(t, at).Apply(t.Context(), batch(destination.History, `{"b":true,"i":1,"f":1.5,"t":"2026-01-02T03:04:05+01:00","j":[1],"s":"x","none":null}`)); err != nil {
+	if err := open(t, at).Apply(t.Context(),
+		batch(destination.History,
+			`{"b":true,"i":1,"f":1.5,"t":"2026-01-02T03:04:05+01:00","j":[1],"s":"x","none":null}`)); err != nil {
 		t.Fatal(err)
 	}
 	if got := one(t, at, `SELECT string_agg(attname || ' ' || format_type(atttypid, null), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'sluice.mail_items'::regclass AND attnum > 0`); got !=
@@ -33,12 +35,16 @@ func TestValues(t *testing.T) {
 	at := server.New(t)
 	sink := open(t, at)
 	long := strings.Repeat("9", 1001)
-	b := batch(destination.Current, `{"n":5e-324,"i":9223372036854775807,"t":"0001-01-01T00:00:00Z","neg":-0.0}`, `{"n":1.7976931348623157e308,"i":-9223372036854775808,"t":"9999-12-31T23:59:59.999999999Z"}`,
+	b := batch(destination.Current, `{"n":5e-324,"i":9223372036854775807,"t":"0001-01-01T00:00:00Z","neg":-0.0}`,
+		`{"n":1.7976931348623157e308,"i":-9223372036854775808,"t":"9999-12-31T23:59:59.999999999Z"}`,
 		`{"j":{"e":1e999999,"m":-1E-1001,"ok":1e1000,"long":`+long+`,"text":"1e999999 \" 1e9999","deep":[[1e2000]]}}`)
 	// Records that came in before NUL was refused.
 	b.Rows[0].Key = "nul\x00key"
-	b.Rows[0].Values = append(b.Rows[0].Values, destination.Value{Type: destination.JSON, Text: `{"a\u0000b":"\\u0000 \u0000","\u0000":["\\\u0000x"]}`}, destination.Value{Type: destination.Text, Text: "a\x00b"})
-	b.To.Shape.Columns = append(b.To.Shape.Columns[:4], destination.Column{Field: "j", Name: "j", Type: destination.JSON}, destination.Column{Field: "s", Name: "s", Type: destination.Text})
+	b.Rows[0].Values = append(b.Rows[0].Values,
+		destination.Value{Type: destination.JSON, Text: `{"a\u0000b":"\\u0000 \u0000","\u0000":["\\\u0000x"]}`},
+		destination.Value{Type: destination.Text, Text: "a\x00b"})
+	b.To.Shape.Columns = append(b.To.Shape.Columns[:4], destination.Column{Field: "j", Name: "j", Type: destination.JSON},
+		destination.Column{Field: "s", Name: "s", Type: destination.Text})
 	if err := sink.Apply(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -47,10 +53,12 @@ func TestValues(t *testing.T) {
 		{"SELECT i FROM sluice.mail_items WHERE _version = 1", "9223372036854775807"},
 		{"SELECT t = '0001-01-01 00:00:00+00' FROM sluice.mail_items WHERE _version = 1", "true"},
 		{"SELECT _key || s FROM sluice.mail_items WHERE _version = 1", "nul\uFFFDkeya\uFFFDb"},
-		{`SELECT j = '{"a\ufffdb":"\\u0000 \ufffd","\ufffd":["\\\ufffdx"]}' FROM sluice.mail_items WHERE _version = 1`, "true"},
+		{`SELECT j = '{"a\ufffdb":"\\u0000 \ufffd","\ufffd":["\\\ufffdx"]}' FROM sluice.mail_items WHERE _version = 1`,
+			"true"},
 		{"SELECT n = '1.7976931348623157e308' FROM sluice.mail_items WHERE _version = 2", "true"},
 		{"SELECT t = '9999-12-31 23:59:59.999999+00' FROM sluice.mail_items WHERE _version = 2", "true"},
-		{`SELECT j = ('{"e":"1e999999","m":"-1E-1001","ok":1e1000,"long":"` + long + `","text":"1e999999 \" 1e9999","deep":[["1e2000"]]}')::jsonb FROM sluice.mail_items WHERE _version = 3`, "true"},
+		{`SELECT j = ('{"e":"1e999999","m":"-1E-1001","ok":1e1000,"long":"` + long +
+			`","text":"1e999999 \" 1e9999","deep":[["1e2000"]]}')::jsonb FROM sluice.mail_items WHERE _version = 3`, "true"},
 	} {
 		if got := one(t, at, tt.sql); got != tt.want {
 			t.Errorf("%s is %s", tt.sql, got)
@@ -73,7 +81,8 @@ func TestWiden(t *testing.T) {
 	bring(`{"b":false,"i":9007199254740993,"in":7,"f":0.1,"t":"2026-01-02T03:04:05.123456789+01:00","old":"0001-02-03T04:05:06Z","late":"9999-01-01T00:00:00Z","j":{"a":[1,"x"]},"none":null}`)
 	bring(`{"b":"x","i":"x","in":0.5,"f":"x","t":"x","old":"x","late":"x","j":"x","none":{"now":1},"more":1}`)
 	rows := read(t, at, "sluice", "mail_items")
-	want := map[string]string{"b": "false", "i": "9007199254740993", "in": "7", "f": "0.1", "t": "2026-01-02T02:04:05.123456Z", "old": "0001-02-03T04:05:06.000000Z",
+	want := map[string]string{"b": "false", "i": "9007199254740993", "in": "7", "f": "0.1",
+		"t": "2026-01-02T02:04:05.123456Z", "old": "0001-02-03T04:05:06.000000Z",
 		"late": "9999-01-01T00:00:00.000000Z", "j": `{"a": [1, "x"]}`, "none": ""}
 	for name, value := range want {
 		if rows[0][name] != value {
@@ -84,7 +93,8 @@ func TestWiden(t *testing.T) {
 		t.Errorf("%v", rows[1])
 	}
 	bring(`{"i":123456789012345678901234567890,"none":7,"in":1e400}`)
-	if last := read(t, at, "sluice", "mail_items")[2]; last["i"] != "123456789012345678901234567890" || last["none"] != "7" || last["in"] != "1e400" {
+	if last := read(t, at, "sluice", "mail_items")[2]; last["i"] != "123456789012345678901234567890" ||
+		last["none"] != "7" || last["in"] != "1e400" {
 		t.Errorf("%v", last)
 	}
 }
@@ -93,8 +103,10 @@ func TestWiden(t *testing.T) {
 func TestWideRows(t *testing.T) {
 	at := server.New(t)
 	for what, value := range map[string]string{
-		"short": `"twenty characters.20"`, "long": `"` + strings.Repeat("long ", 60) + `"`, "longer": `"` + strings.Repeat("0123456789abcdef", 300) + `"`, "integer": "7", "number": "0.25",
-		"time": `"2026-01-02T03:04:05Z"`, "boolean": "true", "json": `{"a":[1,2,"three"]}`, "empty": `""`, "22": `"twenty-two characters.2"`,
+		"short": `"twenty characters.20"`, "long": `"` + strings.Repeat("long ", 60) + `"`,
+		"longer": `"` + strings.Repeat("0123456789abcdef", 300) + `"`, "integer": "7", "number": "0.25",
+		"time": `"2026-01-02T03:04:05Z"`, "boolean": "true", "json": `{"a":[1,2,"three"]}`, "empty": `""`,
+		"22": `"twenty-two characters.2"`,
 	} {
 		for _, flatten := range []bool{false, true} {
 			t.Run(fmt.Sprint(what, flatten), func(t *testing.T) {
@@ -187,7 +199,8 @@ func compareWide(t *testing.T, row map[string]string, shape *destination.Shape, 
 // TestNumbers: what a column of double precision has is what the record had, to the bit.
 func TestNumbers(t *testing.T) {
 	at := server.New(t)
-	numbers := []float64{0.1, 1.0 / 3, math.MaxFloat64, math.SmallestNonzeroFloat64, -2.5e-300, 123456789.123456789, math.Copysign(0, -1)}
+	numbers := []float64{0.1, 1.0 / 3, math.MaxFloat64, math.SmallestNonzeroFloat64, -2.5e-300, 123456789.123456789,
+		math.Copysign(0, -1)}
 	var data []string
 	for _, n := range numbers {
 		text := strconv.FormatFloat(n, 'e', -1, 64)

@@ -54,8 +54,10 @@ func (s *Sink) staged(ctx context.Context, w *writer, which rowSet) (end string,
 	if !w.has(which) {
 		return "", nil
 	}
-	columns := append([]string{"_key text", "_version bigint", "_committed_at timestamptz", "_deleted_at timestamptz"}, declared(w.to.Shape)...)
-	if err := s.exec(ctx, "CREATE TEMPORARY TABLE _sluice_stage ("+strings.Join(columns, ", ")+") ON COMMIT DROP"); err != nil {
+	columns := append([]string{"_key text", "_version bigint", "_committed_at timestamptz", "_deleted_at timestamptz"},
+		declared(w.to.Shape)...)
+	if err := s.exec(ctx, "CREATE TEMPORARY TABLE _sluice_stage ("+strings.Join(columns, ", ")+
+		") ON COMMIT DROP"); err != nil {
 		return "", err
 	}
 	if err := s.copy(ctx, stage, w.names(destination.DeletedColumn), w.rows(which, false)); err != nil {
@@ -127,7 +129,8 @@ func (w *writer) names(fourth string) []string {
 // upsert returns the statements that merge the stage into the table.
 func (w *writer) upsert(table string, which rowSet) (sql []string) {
 	insert := func(names, values []string, where string) string {
-		return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") + " FROM " + stage + " WHERE _deleted_at IS " + where
+		return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") +
+			" FROM " + stage + " WHERE _deleted_at IS " + where
 	}
 	update := func(names []string) string {
 		sets := make([]string, len(names))
@@ -140,7 +143,8 @@ func (w *writer) upsert(table string, which rowSet) (sql []string) {
 	hasGone, hasLive := w.gone && which != live, w.live && which != gone
 	switch w.to.Mode {
 	case destination.History:
-		sql = append(sql, "UPDATE "+table+" t SET _valid_to = s._committed_at FROM "+stage+" s WHERE t._key = s._key AND t._valid_to IS NULL")
+		sql = append(sql, "UPDATE "+table+" t SET _valid_to = s._committed_at FROM "+stage+
+			" s WHERE t._key = s._key AND t._valid_to IS NULL")
 		if hasLive {
 			values := slices.Clone(names)
 			values[3] = destination.CommittedColumn

@@ -43,7 +43,8 @@ func (s *Sink) filesTable() error {
 	if kind, err := s.tableKind(destination.FilesTable); err != nil || kind != "" {
 		return errors.Join(err, foreign(destination.FilesTable))
 	}
-	if err := s.db.Exec("CREATE TABLE " + destination.FilesTable + " (digest TEXT PRIMARY KEY, media_type TEXT, size INTEGER NOT NULL, bytes BLOB)"); err != nil {
+	if err := s.db.Exec("CREATE TABLE " + destination.FilesTable +
+		" (digest TEXT PRIMARY KEY, media_type TEXT, size INTEGER NOT NULL, bytes BLOB)"); err != nil {
 		return err
 	}
 	return s.setMeta("files table", true)

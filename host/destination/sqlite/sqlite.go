@@ -107,7 +107,8 @@ func (s *Sink) claim(ctx context.Context, o destination.Owner, opt Options) erro
 		if _, err := s.tableKind(destination.MetaTable); err != nil {
 			return err
 		}
-		if err := s.db.Exec("CREATE TABLE IF NOT EXISTS " + destination.MetaTable + " (name TEXT PRIMARY KEY, value TEXT NOT NULL)"); err != nil {
+		if err := s.db.Exec("CREATE TABLE IF NOT EXISTS " + destination.MetaTable +
+			" (name TEXT PRIMARY KEY, value TEXT NOT NULL)"); err != nil {
 			return err
 		}
 		var c claim
@@ -173,7 +174,9 @@ func told(err error) error {
 	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, sqlite3.PERM):
 		return fmt.Errorf("the host may not write to the file, or beside it: %w", err)
 	case errors.Is(err, sqlite3.ERROR) && strings.Contains(err.Error(), "error in "):
-		return destination.Blocked("a column has to change its type, and an index, a view or a trigger uses it; drop that first (" + abi.Clean(err.Error()) + ")")
+		return destination.Blocked(
+			"a column has to change its type, and an index, a view or a trigger uses it; drop that first (" +
+				abi.Clean(err.Error()) + ")")
 	case errors.Is(err, sqlite3.ERROR), errors.Is(err, sqlite3.CONSTRAINT):
 		return destination.Blocked("somebody changed the table; rebuild the destination (" + abi.Clean(err.Error()) + ")")
 	}
@@ -194,7 +197,8 @@ func (s *Sink) setMeta(name string, value any) error {
 	if err != nil {
 		return err
 	}
-	return s.query("INSERT INTO "+destination.MetaTable+" VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", nil, name, string(text))
+	return s.query("INSERT INTO "+destination.MetaTable+
+		" VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", nil, name, string(text))
 }
 
 // query runs one statement with texts as its parameters and calls row, unless it is nil, for each row.
@@ -238,15 +242,16 @@ func (s *Sink) Holdings(ctx context.Context) (map[destination.StreamID]destinati
 
 func (s *Sink) holdings() (map[destination.StreamID]destination.Holding, error) {
 	out := map[destination.StreamID]destination.Holding{}
-	err := s.query("SELECT name, value FROM "+destination.MetaTable+" WHERE name LIKE 'stream:%'", func(st *sqlite3.Stmt) error {
-		var h destination.Holding
-		if err := json.Unmarshal([]byte(st.ColumnText(1)), &h); err != nil {
+	err := s.query("SELECT name, value FROM "+destination.MetaTable+" WHERE name LIKE 'stream:%'",
+		func(st *sqlite3.Stmt) error {
+			var h destination.Holding
+			if err := json.Unmarshal([]byte(st.ColumnText(1)), &h); err != nil {
+				return err
+			}
+			id, err := parseID(st.ColumnText(0))
+			out[id] = h
 			return err
-		}
-		id, err := parseID(st.ColumnText(0))
-		out[id] = h
-		return err
-	})
+		})
 	return out, told(err)
 }
 
@@ -404,7 +409,8 @@ func (w *writer) prepare(db *sqlite3.Conn, table string) (err error) {
 		names = append(names, quote(c.Name))
 	}
 	names = append(names, destination.RestColumn)
-	put := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ") ON CONFLICT DO UPDATE SET "
+	put := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (?" +
+		strings.Repeat(", ?", len(names)-1) + ") ON CONFLICT DO UPDATE SET "
 	var sets []string
 	for _, n := range names[1:] {
 		sets = append(sets, n+" = excluded."+n)
@@ -523,10 +529,11 @@ const createStreams = "CREATE TABLE " + destination.StreamsTable +
 // emptyStreams creates the table of streams or empties it; it is not dropped, so that views of it stay.
 func (s *Sink) emptyStreams() error {
 	sql := ""
-	err := s.query("SELECT coalesce(sql, type) FROM sqlite_master WHERE name = ? COLLATE NOCASE", func(st *sqlite3.Stmt) error {
-		sql = st.ColumnText(0)
-		return nil
-	}, destination.StreamsTable)
+	err := s.query("SELECT coalesce(sql, type) FROM sqlite_master WHERE name = ? COLLATE NOCASE",
+		func(st *sqlite3.Stmt) error {
+			sql = st.ColumnText(0)
+			return nil
+		}, destination.StreamsTable)
 	switch {
 	case err != nil:
 		return err
@@ -544,7 +551,8 @@ func (s *Sink) Describe(ctx context.Context, streams []destination.Described) er
 		if err := s.emptyStreams(); err != nil {
 			return err
 		}
-		put, _, err := s.db.Prepare("INSERT INTO " + destination.StreamsTable + " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		put, _, err := s.db.Prepare("INSERT INTO " + destination.StreamsTable +
+			" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		if err != nil {
 			return err
 		}
@@ -556,8 +564,10 @@ func (s *Sink) Describe(ctx context.Context, streams []destination.Described) er
 			}
 			partial := int64(slices.Index([]bool{false, true}, d.Partial))
 			// #nosec G115 -- they count what is on a disk
-			if err := run(put, text(string(d.Connection)), text(string(d.Stream)), text(d.Connector), text(d.Version), text(d.Table), integer(int64(d.Records)),
-				integer(int64(d.Deleted)), integer(int64(d.Mark)), text(d.LastRun), ended, integer(partial), text(stamp(d.SyncedAt))); err != nil {
+			if err := run(put, text(string(d.Connection)), text(string(d.Stream)), text(d.Connector), text(d.Version),
+				text(d.Table), integer(int64(d.Records)),
+				integer(int64(d.Deleted)), integer(int64(d.Mark)), text(d.LastRun), ended, integer(partial),
+				text(stamp(d.SyncedAt))); err != nil {
 				return err
 			}
 		}

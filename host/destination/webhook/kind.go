@@ -30,7 +30,8 @@ func (k Kind) Check(url, _ string) (string, error) {
 	address, all := split(url)
 	secrets := texts(all, time.Time{})
 	if len(secrets) == 0 {
-		return "", errors.New("want # and a secret behind the address, with which batches are signed: webhook:https://HOST/PATH#SECRET")
+		return "", errors.New(
+			"want # and a secret behind the address, with which batches are signed: webhook:https://HOST/PATH#SECRET")
 	}
 	var refused *webhook.Refusal
 	if err := k.Courier.Check(address, secrets); errors.As(err, &refused) {

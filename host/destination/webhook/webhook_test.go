@@ -170,8 +170,9 @@ var id = destination.StreamID{Connection: "mail", Stream: "items"}
 
 func records(n, size int) (out pages) {
 	for i := range n {
-		out = append(out, store.Record{Stream: "items", Key: fmt.Sprint("k", i), Version: uint64(i + 1), IngestedAt: time.Unix(1_700_000_000, 0),
-			Data: json.RawMessage(`{"null":null,"SELECT":"` + strings.Repeat("x", size) + "\\u0000" + `"}`)})
+		out = append(out, store.Record{Stream: "items", Key: fmt.Sprint("k", i), Version: uint64(i + 1),
+			IngestedAt: time.Unix(1_700_000_000, 0),
+			Data:       json.RawMessage(`{"null":null,"SELECT":"` + strings.Repeat("x", size) + "\\u0000" + `"}`)})
 	}
 	return out
 }
@@ -197,26 +198,31 @@ func bringBy(t *testing.T, k sender.Kind, url string, m destination.Marks, src p
 	if h, ok := holdings[id]; ok {
 		have = &h
 	}
-	return destination.Bring(t.Context(), src, s, destination.Wanted{StreamID: id, Mode: destination.Current, Last: uint64(len(src))}, have, func(int) {})
+	return destination.Bring(t.Context(), src, s,
+		destination.Wanted{StreamID: id, Mode: destination.Current, Last: uint64(len(src))}, have, func(int) {})
 }
 
 // Bodies are bounded, and follow each other without a gap; a record comes as it is stored,
 // and one that is larger than a body comes alone.
 func TestBounded(t *testing.T) {
 	r, m := newReceiver(t), destinationtest.DirMarks(t.TempDir())
-	src := append(records(1200, 10), store.Record{Stream: "items", Key: "big", Version: 1201, Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 3<<20) + `"}`)})
+	src := append(records(1200, 10),
+		store.Record{Stream: "items", Key: "big", Version: 1201,
+			Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 3<<20) + `"}`)})
 	src = append(src, store.Record{Stream: "items", Key: "k0", Version: 1202, Deleted: true})
 	if err := bring(t, r.url(), m, src); err != nil {
 		t.Fatal(err)
 	}
 	after := uint64(0)
 	for i, b := range r.bodies {
-		if b.From != after || b.To <= after || len(b.Records) > 500 || r.sizes[i] > 1<<20+1<<16 && len(b.Records) > 1 || b.Destination != "d" || b.Connection != "mail" || b.Stream != "items" {
+		if b.From != after || b.To <= after || len(b.Records) > 500 || r.sizes[i] > 1<<20+1<<16 && len(b.Records) > 1 ||
+			b.Destination != "d" || b.Connection != "mail" || b.Stream != "items" {
 			t.Errorf("%d: %s %d..%d, %d records, %d bytes", i, b.Destination, b.From, b.To, len(b.Records), r.sizes[i])
 		}
 		after = b.To
 	}
-	if len(r.bodies) != 5 || after != 1202 || len(r.has) != 1201 || !r.has["k0"].Deleted || string(r.has["k1"].Data["null"]) != "null" {
+	if len(r.bodies) != 5 || after != 1202 || len(r.has) != 1201 || !r.has["k0"].Deleted ||
+		string(r.has["k1"].Data["null"]) != "null" {
 		t.Errorf("%d bodies up to %d, %d keys, %v", len(r.bodies), after, len(r.has), r.has["k0"])
 	}
 	if err := bring(t, r.url(), m, src); err != nil || len(r.bodies) != 5 {
@@ -242,7 +248,8 @@ func TestRefused(t *testing.T) {
 			return n == 1
 		}
 		src := records(700, 10)
-		if err := bring(t, r.url(), m, src); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2") {
+		if err := bring(t, r.url(), m, src); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v, want %s", err, want)
 		}
 		if err := bring(t, r.url(), m, src); err != nil {
@@ -287,7 +294,8 @@ func TestTwice(t *testing.T) {
 	if err := bring(t, r.url(), m, src[:2]); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.ids) != 5 || slices.Contains(r.ids[:4], r.ids[4]) || r.bodies[3].Type != "records.cleared" || !r.bodies[3].Begun.Equal(r.bodies[0].Begun) || len(r.has) != 2 {
+	if len(r.ids) != 5 || slices.Contains(r.ids[:4], r.ids[4]) || r.bodies[3].Type != "records.cleared" ||
+		!r.bodies[3].Begun.Equal(r.bodies[0].Begun) || len(r.has) != 2 {
 		t.Errorf("%v %+v", r.ids, r.bodies[3:])
 	}
 }
@@ -297,7 +305,8 @@ func TestTwice(t *testing.T) {
 func TestStopped(t *testing.T) {
 	r, m := newReceiver(t), destinationtest.DirMarks(t.TempDir())
 	var silent error
-	k := sender.Kind{Courier: webhook.NewCourier(webhook.Options{AllowLoopback: true, Alive: func() error { return silent }})}
+	k := sender.Kind{Courier: webhook.NewCourier(webhook.Options{AllowLoopback: true,
+		Alive: func() error { return silent }})}
 	r.answer = func(http.ResponseWriter, int) bool { silent = store.ErrSilent; return false }
 	src := records(700, 10) // two batches
 	if err := bringBy(t, k, r.url(), m, src); !errors.Is(err, store.ErrSilent) || len(r.bodies) != 1 {
@@ -341,20 +350,24 @@ func TestRotate(t *testing.T) {
 	if s, err := standard.NewWebhookRaw([]byte("another-secret")); err == nil {
 		r.verifier = s
 	}
-	if err := bring(t, over, m, records(2, 1)); err != nil || len(r.has) != 2 || len(r.signatures) != 2 || strings.Contains(r.signatures[1], " ") || !strings.Contains(r.signatures[0], " ") {
+	if err := bring(t, over, m, records(2, 1)); err != nil || len(r.has) != 2 || len(r.signatures) != 2 ||
+		strings.Contains(r.signatures[1], " ") || !strings.Contains(r.signatures[0], " ") {
 		t.Errorf("%v %q", err, r.signatures)
 	}
-	if gone := rotate(next, "third-secret", now.Add(2*time.Hour), now.Add(3*time.Hour)); strings.Contains(gone, secret) || !strings.Contains(gone, "another-secret") {
+	if gone := rotate(next, "third-secret", now.Add(2*time.Hour), now.Add(3*time.Hour)); strings.Contains(gone, secret) ||
+		!strings.Contains(gone, "another-secret") {
 		t.Errorf("%s keeps a secret that is over", gone)
 	}
-	if same := rotate(rotate(r.url(), "another-secret", now, now.Add(time.Hour)), "another-secret", now, now.Add(time.Hour)); strings.Count(same, "another-secret") != 1 {
+	if same := rotate(rotate(r.url(), "another-secret", now, now.Add(time.Hour)), "another-secret", now,
+		now.Add(time.Hour)); strings.Count(same, "another-secret") != 1 {
 		t.Errorf("said twice: %s", same)
 	}
 	url := r.url()
 	for n := range 4 {
 		url = rotate(url, fmt.Sprint("the secret of number ", n), now, now.Add(time.Hour))
 	}
-	if _, err := kind.Rotate(url, "one too many", now, now.Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "4 secrets of before still sign") {
+	if _, err := kind.Rotate(url, "one too many", now, now.Add(time.Hour)); err == nil ||
+		!strings.Contains(err.Error(), "4 secrets of before still sign") {
 		t.Error(err)
 	}
 	for _, bad := range []string{"with,comma", "with#hash", "until=2026-01-01T00:00:00Z"} {
@@ -391,8 +404,10 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("%s, %v", shown, err)
 	}
 	for _, name := range []string{"inside.example", "meta.example", "none.example", "127.0.0.1", "[::ffff:10.0.0.1]"} {
-		_, err := public.Open(t.Context(), "webhook:https://"+name+"/in#"+secret, destination.Owner{Marks: destinationtest.DirMarks(t.TempDir())})
-		if err == nil || !strings.Contains(err.Error(), "names no server that deliveries may go to: it is not found, or not at a public address") {
+		_, err := public.Open(t.Context(), "webhook:https://"+name+"/in#"+secret,
+			destination.Owner{Marks: destinationtest.DirMarks(t.TempDir())})
+		if err == nil || !strings.Contains(err.Error(),
+			"names no server that deliveries may go to: it is not found, or not at a public address") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -253,7 +253,8 @@ func (s *Server) device(w http.ResponseWriter, r *http.Request) {
 	}
 	s.devices[code], s.entered = s.Pending, false
 	answer(w, http.StatusOK, map[string]any{
-		"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": "http://" + r.Host + "/enter", "expires_in": 600, "interval": 1,
+		"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": "http://" + r.Host + "/enter",
+		"expires_in": 600, "interval": 1,
 	})
 }
 

@@ -34,7 +34,8 @@ func spellings(value string) [][]byte {
 		out = append(out, p, percents.ReplaceAllStringFunc(p, strings.ToLower))
 	}
 	markup := html.EscapeString(value)
-	out = append(out, markup, strings.ReplaceAll(markup, "&#34;", "&quot;"), strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(markup))
+	out = append(out, markup, strings.ReplaceAll(markup, "&#34;", "&quot;"),
+		strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(markup))
 	all := wide(value)
 	for _, text := range out {
 		all = append(all, []byte(text))

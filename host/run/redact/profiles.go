@@ -22,14 +22,16 @@ const keyWords = `authorization|bearer|token|password|passwd|cookie|secret|otp|a
 
 var (
 	keyedSecret = regexp.MustCompile(`(?i)\b(` + keyWords + `)\b([ \t]*)[:=][ \t]*["']?[^"',\s}]+`)
-	codeWord    = regexp.MustCompile(`(?i)(?:^|[^\pL\pN_])((?:(?:` + otherCodes + `)[ -]?)?(?:` + codeWords + `))(?:$|[^\pL])|(` + joinedWords + `)`)
-	noCodeWord  = regexp.MustCompile(`(?i)^(?:` + otherCodes + `)`)
-	digits      = regexp.MustCompile(`[0-9]{4,8}|[0-9]{3}[ -][0-9]{3,4}`)
-	longWord    = regexp.MustCompile(`[A-Za-z0-9_-]{24,}`)
-	pemBlock    = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|$)`)
-	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@]+@`)
-	anyURL      = regexp.MustCompile(`(?i)\b(?:https?|wss?)://[^\s"'<>]+`)
-	driverName  = regexp.MustCompile(`(?i)\b((?:cdp|playwright|webrtc|neko)[_-]?(?:url|uri|endpoint|token|secret))\b[ \t]*[:=][ \t]*["']?[^"',\s}]+`)
+	codeWord    = regexp.MustCompile(`(?i)(?:^|[^\pL\pN_])((?:(?:` + otherCodes + `)[ -]?)?(?:` + codeWords +
+		`))(?:$|[^\pL])|(` + joinedWords + `)`)
+	noCodeWord = regexp.MustCompile(`(?i)^(?:` + otherCodes + `)`)
+	digits     = regexp.MustCompile(`[0-9]{4,8}|[0-9]{3}[ -][0-9]{3,4}`)
+	longWord   = regexp.MustCompile(`[A-Za-z0-9_-]{24,}`)
+	pemBlock   = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|$)`)
+	userInfo   = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@]+@`)
+	anyURL     = regexp.MustCompile(`(?i)\b(?:https?|wss?)://[^\s"'<>]+`)
+	driverName = regexp.MustCompile(
+		`(?i)\b((?:cdp|playwright|webrtc|neko)[_-]?(?:url|uri|endpoint|token|secret))\b[ \t]*[:=][ \t]*["']?[^"',\s}]+`)
 )
 
 // Keyed replaces what follows a word in keyWords and a colon or equals sign.
@@ -89,7 +91,8 @@ func beside(s string, word, d []int) bool {
 	case d[1] <= word[0]:
 		between = s[d[1]:word[0]]
 	}
-	return len(between) <= nearCode && !strings.ContainsAny(between, "\n\r;") && !strings.Contains(between, ". ") && !strings.Contains(between, "! ")
+	return len(between) <= nearCode && !strings.ContainsAny(between, "\n\r;") && !strings.Contains(between, ". ") &&
+		!strings.Contains(between, "! ")
 }
 
 // isInWord reports whether a letter, digit or underscore adjoins s[from:to].

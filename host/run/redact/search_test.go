@@ -33,7 +33,8 @@ func TestSearch(t *testing.T) {
 // BenchmarkCanary is what looking for secrets costs a record of 200 bytes,
 // by how many there are; "each" is one look for each encoding.
 func BenchmarkCanary(b *testing.B) {
-	record := []byte(`{"id":"item-000012345","title":"A title of some length","body":"` + strings.Repeat("words that mean little ", 5) + `","n":12345}`)
+	record := []byte(`{"id":"item-000012345","title":"A title of some length","body":"` +
+		strings.Repeat("words that mean little ", 5) + `","n":12345}`)
 	for _, secrets := range []int{1, 4, 64} {
 		c := &Canary{}
 		for range secrets {

@@ -127,7 +127,8 @@ const startTime = time.Minute
 
 // Start starts the server, again after Crash.
 func (s *Server) Start() error {
-	args := []string{"-c", guard, "guard", s.Dir, filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.Dir, "data"), "-k", s.Dir, "-p", Port,
+	args := []string{"-c", guard, "guard", s.Dir, filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.Dir, "data"),
+		"-k", s.Dir, "-p", Port,
 		"-c", "listen_addresses=", "-c", "max_connections=50", "-c", "log_min_messages=warning"}
 	for _, c := range s.conf {
 		args = append(args, "-c", c)

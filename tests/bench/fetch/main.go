@@ -83,7 +83,8 @@ func small(run *guest.Run, s settings) error {
 			one.Text = text
 		} else {
 			var err error
-			if one.File, err = run.Attach(guest.Attachment{Stream: "items", Field: "file", MediaType: "text/plain", Content: strings.NewReader(text)}); err != nil {
+			if one.File, err = run.Attach(guest.Attachment{Stream: "items", Field: "file", MediaType: "text/plain",
+				Content: strings.NewReader(text)}); err != nil {
 				return err
 			}
 		}

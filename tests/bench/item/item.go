@@ -19,8 +19,10 @@ type Item struct {
 
 // Texts as a connector would have read them: making them is not measured.
 var (
-	names  = [...]string{"Ada Lovelace", "Grace Hopper", "Edsger Dijkstra", "Barbara Liskov", "Niklaus Wirth", "Frances Allen", "Tony Hoare", "Radia Perlman"}
-	emails = [...]string{"ada@mail.example", "grace@mail.example", "edsger@mail.example", "barbara@mail.example", "niklaus@mail.example", "frances@mail.example", "tony@mail.example", "radia@mail.example"}
+	names = [...]string{"Ada Lovelace", "Grace Hopper", "Edsger Dijkstra", "Barbara Liskov", "Niklaus Wirth",
+		"Frances Allen", "Tony Hoare", "Radia Perlman"}
+	emails = [...]string{"ada@mail.example", "grace@mail.example", "edsger@mail.example", "barbara@mail.example",
+		"niklaus@mail.example", "frances@mail.example", "tony@mail.example", "radia@mail.example"}
 )
 
 // Fill makes a page of items, from the n-th on, as a connector gets them from a

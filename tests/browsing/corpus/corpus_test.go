@@ -77,7 +77,8 @@ func open(tb testing.TB, s *site, h *browser.Host, change func(*browser.SessionO
 func (b *bench) request(tb testing.TB, text, key string) browsing.M {
 	tb.Helper()
 	var m browsing.M
-	if err := json.Unmarshal([]byte(strings.NewReplacer("SITE", b.site.url, "OTHER", b.site.other, "KEY", key).Replace(text)), &m); err != nil {
+	if err := json.Unmarshal([]byte(strings.NewReplacer("SITE", b.site.url, "OTHER", b.site.other, "KEY",
+		key).Replace(text)), &m); err != nil {
 		tb.Fatalf("%s: %v", text, err)
 	}
 	return m
@@ -131,7 +132,8 @@ func judged(tb testing.TB, r browsing.Reply) {
 	if r.Errno != abi.OK {
 		return
 	}
-	if r.State == "failed" && (r.Terminal["failure_class"] == "" || r.Terminal["final_state"] != "failed" || r.Reason == "") {
+	if r.State == "failed" &&
+		(r.Terminal["failure_class"] == "" || r.Terminal["final_state"] != "failed" || r.Reason == "") {
 		tb.Errorf("a failure without class or terminal object: %s", r.Raw)
 	}
 	if r.Success != (r.State == "verified") {
@@ -162,13 +164,15 @@ func (b *bench) check(t *testing.T, h hazard, r browsing.Reply, key string) {
 // TestCorpus: for each page the verdict is the truth. A soak takes all pages, other
 // runs every third, and SLUICE_HAZARD selects one by name.
 func TestCorpus(t *testing.T) {
-	tables := map[string][]hazard{"lies": lies, "timing": timing, "layout": layout, "network": traffic, "dialogs": dialogs, "controls": controls, "frameworks": frameworks, "names": names, "places": places, "widgets": widgets}
+	tables := map[string][]hazard{"lies": lies, "timing": timing, "layout": layout, "network": traffic, "dialogs": dialogs,
+		"controls": controls, "frameworks": frameworks, "names": names, "places": places, "widgets": widgets}
 	host, s := newHost(t), newSite(t)
 	only, all := os.Getenv("SLUICE_HAZARD"), os.Getenv("SLUICE_CYCLES") != ""
 	for name, table := range tables {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := &bench{open(t, s, host, func(o *browser.SessionOptions) { o.Connection, o.Name, o.Connector = name, name, "corpus" }), s, name, 0}
+			b := &bench{open(t, s, host,
+				func(o *browser.SessionOptions) { o.Connection, o.Name, o.Connector = name, name, "corpus" }), s, name, 0}
 
 			for i, h := range table {
 				if only != "" && only != h.name || only == "" && !all && i%3 != 0 {

@@ -31,7 +31,9 @@ func TestBrokenClicks(t *testing.T) {
 	outcomes := map[string]int{}
 	for i := range c.Length(8, 1) {
 		if b == nil {
-			b = &bench{open(t, s, host, func(o *browser.SessionOptions) { o.Connection, o.Name, o.Connector = "faults", "faults", "corpus" }), s, fmt.Sprintf("fault%d-", i), 0}
+			b = &bench{open(t, s, host,
+				func(o *browser.SessionOptions) { o.Connection, o.Name, o.Connector = "faults", "faults", "corpus" }), s,
+				fmt.Sprintf("fault%d-", i), 0}
 		}
 		how := pick(c, "lost", "lost", "lost", "kill", "renderer", "none")
 		answer := pick(c, "post", "fails")

@@ -30,7 +30,8 @@ func TestFlaky(t *testing.T) {
 			t.Run(fmt.Sprint(w), func(t *testing.T) {
 				t.Parallel()
 				name := fmt.Sprintf("flaky-%d-", w)
-				b := &bench{open(t, s, host, func(o *browser.SessionOptions) { o.Connection, o.Name, o.Connector = name, name, "corpus" }), s, name, 0}
+				b := &bench{open(t, s, host,
+					func(o *browser.SessionOptions) { o.Connection, o.Name, o.Connector = name, name, "corpus" }), s, name, 0}
 				for i := w; i < len(all); i += flakyWorkers {
 					b.flaky(t, c, all[i], &ours)
 				}
@@ -59,7 +60,8 @@ func TestFlaky(t *testing.T) {
 			t.Errorf("worked %.1f %%, Playwright %.1f %%", ours.rate(), theirs.rate())
 		}
 	}
-	if ours.fair-ours.worked > max(1, ours.fair/100) { // one of a short campaign is more than 1 %, and a machine with too much to do may answer none in time
+	// one of a short campaign is more than 1 %, and a machine with too much to do may answer none in time
+	if ours.fair-ours.worked > max(1, ours.fair/100) {
 		t.Errorf("only %.1f %% of the pages that can be worked were", ours.rate())
 	}
 }
@@ -158,12 +160,14 @@ func flaky(c *campaign.Campaign) (body string, lie bool) {
 		fmt.Sprintf(`setTimeout(()=>root.innerHTML=button,%d)`, ms(50, 900)),
 		fmt.Sprintf(`{const draw=()=>root.innerHTML=button,i=setInterval(draw,%d);draw();setTimeout(()=>clearInterval(i),%d)}`, ms(30, 200), ms(200, 1000)),
 		fmt.Sprintf(`{const till=Date.now()+%d,draw=()=>{root.innerHTML=button;Date.now()<till&&requestAnimationFrame(draw)};draw()}`, ms(100, 800)),
-		fmt.Sprintf(`{root.innerHTML=button;const b=$('#root button');b.disabled=true;setTimeout(()=>b.disabled=false,%d)}`, ms(100, 900)),
+		fmt.Sprintf(`{root.innerHTML=button;const b=$('#root button');b.disabled=true;setTimeout(()=>b.disabled=false,%d)}`,
+			ms(100, 900)),
 	)
 	way := pick(c, ``, ``,
 		fmt.Sprintf(`{const o=document.createElement('div');o.style.cssText='position:fixed;inset:0;background:#fff;transition:opacity 200ms';document.body.append(o);setTimeout(()=>{o.style.opacity=0;setTimeout(()=>o.remove(),220)},%d)}`, ms(50, 700)),
 		fmt.Sprintf(`root.animate([{transform:'translateX(500px)'},{transform:'none'}],%d)`, ms(200, 900)),
-		fmt.Sprintf(`{let n=0;const i=setInterval(()=>{above.style.height=(n+=20)+'px';n>160&&clearInterval(i)},%d)}`, ms(20, 80)),
+		fmt.Sprintf(`{let n=0;const i=setInterval(()=>{above.style.height=(n+=20)+'px';n>160&&clearInterval(i)},%d)}`,
+			ms(20, 80)),
 		`above.style.height='2500px'`,
 		`setInterval(()=>{$('#other').textContent=Math.random()},16)`,
 	)

@@ -38,7 +38,8 @@ func show(out io.Writer, path string) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		took := time.Duration(l.Seconds * float64(time.Second)).Round(time.Second)
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%d\t%s\t\n", l.Campaign, l.Cycles, l.Runs, l.Checked, l.Lost, l.Torn, l.Refused, took, l.Seed, bound(l))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%d\t%s\t\n", l.Campaign, l.Cycles, l.Runs, l.Checked, l.Lost, l.Torn,
+			l.Refused, took, l.Seed, bound(l))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -56,7 +56,8 @@ func do(ctx context.Context, run *guest.Run, i int, s step) error {
 		return run.Checkpoint(stream, map[string]int{"step": i})
 	case "attach":
 		id := s.Text
-		f, err := run.Attach(guest.Attachment{Stream: stream, Field: "file", Name: s.Text, MediaType: s.Media, Content: bytes.NewReader(s.Content)})
+		f, err := run.Attach(guest.Attachment{Stream: stream, Field: "file", Name: s.Text, MediaType: s.Media,
+			Content: bytes.NewReader(s.Content)})
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,8 @@ func collect(ctx context.Context, run *guest.Run) error {
 	if err := run.Skip(guest.Skip{Stream: stream, Reason: "hostile", Message: all[1]}); err != nil {
 		return err
 	}
-	if _, err := run.Assist(guest.Assistance{Posture: guest.PostureRunning, Action: guest.ActionActElsewhere, Message: together(all[:40]), Stream: stream}); err != nil {
+	if _, err := run.Assist(guest.Assistance{Posture: guest.PostureRunning, Action: guest.ActionActElsewhere,
+		Message: together(all[:40]), Stream: stream}); err != nil {
 		return err
 	}
 	fields := make([]guest.Field, 0, 8)

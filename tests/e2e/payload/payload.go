@@ -4,7 +4,8 @@
 package payload
 
 // breaks close whatever context a string may stand in.
-var breaks = []string{``, `">`, `'>`, `-->`, `</script>`, `</title>`, `</textarea>`, `</style>`, `</bdi></blockquote>`, "`}", `]]>`, "\n\n"}
+var breaks = []string{``, `">`, `'>`, `-->`, `</script>`, `</title>`, `</textarea>`, `</style>`, `</bdi></blockquote>`,
+	"`}", `]]>`, "\n\n"}
 
 // acts follow a break.
 var acts = []string{
@@ -21,12 +22,15 @@ var acts = []string{
 
 // others need no break.
 var others = []string{
-	`javascript:window.pwned=1`, `data:text/html,<script>window.pwned=1</script>`, `//pwned.invalid/a`, `http://pwned.invalid/`,
-	"x\n\nevent: head\ndata: <x-pwned></x-pwned>\n\n", "x\revent: asks\rdata: <x-pwned>\r\r", `{{template "layout.html"}}{{.CSRF}}`, `${window.pwned=1}`,
-	`" autofocus onfocus="window.pwned=1" x="`, `' style='background:url(http://pwned.invalid/)' x='`, "\u202egpj.exe\u202c", "\u2028window.pwned=1\u2029",
-	`<<SCRIPT>window.pwned=1//<</SCRIPT>`, `<math><mtext><table><mglyph><style><img src=x onerror=window.pwned=1>`, `<noscript><p title="</noscript><x-pwned>">`,
-	`" sse-swap="head" hx-swap-oob="true`, `<template shadowrootmode=open><x-pwned></x-pwned></template>`, `&lt;x-pwned&gt;`, `%3Cx-pwned%3E`, `\u003cx-pwned\u003e`,
-	`'; window.pwned=1; //`, `<!--><x-pwned>-->`, `<?x-pwned ?>`, `<plaintext>`, `<div id=said><x-pwned></x-pwned></div>`, `<meta name="sluice-csrf" content="x">`,
+	`javascript:window.pwned=1`, `data:text/html,<script>window.pwned=1</script>`, `//pwned.invalid/a`,
+	`http://pwned.invalid/`, "x\n\nevent: head\ndata: <x-pwned></x-pwned>\n\n", "x\revent: asks\rdata: <x-pwned>\r\r",
+	`{{template "layout.html"}}{{.CSRF}}`, `${window.pwned=1}`, `" autofocus onfocus="window.pwned=1" x="`,
+	`' style='background:url(http://pwned.invalid/)' x='`, "\u202egpj.exe\u202c", "\u2028window.pwned=1\u2029",
+	`<<SCRIPT>window.pwned=1//<</SCRIPT>`, `<math><mtext><table><mglyph><style><img src=x onerror=window.pwned=1>`,
+	`<noscript><p title="</noscript><x-pwned>">`, `" sse-swap="head" hx-swap-oob="true`,
+	`<template shadowrootmode=open><x-pwned></x-pwned></template>`, `&lt;x-pwned&gt;`, `%3Cx-pwned%3E`,
+	`\u003cx-pwned\u003e`, `'; window.pwned=1; //`, `<!--><x-pwned>-->`, `<?x-pwned ?>`, `<plaintext>`,
+	`<div id=said><x-pwned></x-pwned></div>`, `<meta name="sluice-csrf" content="x">`,
 }
 
 // All is every payload; there are more than 100.

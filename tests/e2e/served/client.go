@@ -28,7 +28,8 @@ func Socket(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}
-	return &Client{Base: "http://sluice", HTTP: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}}}
+	return &Client{Base: "http://sluice",
+		HTTP: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}}}
 }
 
 // A Failure is an answer other than a success.
@@ -46,7 +47,8 @@ func (f *Failure) Error() string {
 // Do sends a request with a JSON body, if it is not nil, and decodes the answer into
 // out, if that is not nil. headers are names and values in turn. The error may be a
 // *Failure.
-func (c *Client) Do(ctx context.Context, method, path string, body, out any, headers ...string) (*http.Response, error) {
+func (c *Client) Do(ctx context.Context, method, path string, body, out any,
+	headers ...string) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -59,7 +61,8 @@ func (c *Client) Do(ctx context.Context, method, path string, body, out any, hea
 	return c.send(ctx, method, path, content, out, headers...)
 }
 
-func (c *Client) send(ctx context.Context, method, path string, content io.Reader, out any, headers ...string) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method, path string, content io.Reader, out any,
+	headers ...string) (*http.Response, error) {
 	res, err := c.open(ctx, method, path, content, headers...)
 	if err != nil {
 		return res, err
@@ -80,7 +83,8 @@ func (c *Client) send(ctx context.Context, method, path string, content io.Reade
 	return res, json.Unmarshal(text, out)
 }
 
-func (c *Client) open(ctx context.Context, method, path string, content io.Reader, headers ...string) (*http.Response, error) {
+func (c *Client) open(ctx context.Context, method, path string, content io.Reader,
+	headers ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, content)
 	if err != nil {
 		return nil, err
@@ -119,7 +123,8 @@ func (c *Client) Connect(ctx context.Context, connector string, id store.Connect
 		return err
 	}
 	at, yes := "/v1/connections/"+string(id), true
-	if _, err = c.Do(ctx, "POST", "/v1/connections", host.NewConnection{ConnectorName: connector, ConnectionID: string(id), Settings: text}, nil); err != nil {
+	if _, err = c.Do(ctx, "POST", "/v1/connections",
+		host.NewConnection{ConnectorName: connector, ConnectionID: string(id), Settings: text}, nil); err != nil {
 		return err
 	}
 	if _, err = c.Do(ctx, "PUT", at+"/bindings", host.Bindings{Interactive: &yes}, nil); err != nil {
@@ -148,7 +153,8 @@ func (c *Client) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapsho
 }
 
 // Wait polls until right accepts the snapshot of a run, and returns it.
-func (c *Client) Wait(ctx context.Context, id store.RunID, right func(timeline.Snapshot) bool) (timeline.Snapshot, error) {
+func (c *Client) Wait(ctx context.Context, id store.RunID,
+	right func(timeline.Snapshot) bool) (timeline.Snapshot, error) {
 	after := ""
 	for {
 		s, err := c.Snapshot(ctx, id)
@@ -181,7 +187,8 @@ func (c *Client) Answer(ctx context.Context, s timeline.Snapshot, value any) err
 	if s.Interrupt == nil {
 		return fmt.Errorf("run %s asks nothing", s.RunID)
 	}
-	_, err := c.Do(ctx, "POST", "/v1/runs/"+string(s.RunID)+"/interrupts/"+s.Interrupt.NodeID, map[string]any{"resumeValue": value}, nil)
+	_, err := c.Do(ctx, "POST", "/v1/runs/"+string(s.RunID)+"/interrupts/"+s.Interrupt.NodeID,
+		map[string]any{"resumeValue": value}, nil)
 	return err
 }
 

@@ -36,10 +36,12 @@ const plenty = 1 << 20
 func Options(dir string) (daemon.Options, error) {
 	cache, err := build.CacheDir()
 	return daemon.Options{
-		Host:    app.Options{Store: "badger:" + dir, CacheDir: cache, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))},
+		Host: app.Options{Store: "badger:" + dir, CacheDir: cache,
+			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))},
 		Service: app.ServiceOptions{Grace: time.Millisecond},
 		Server: web.ServerOptions{Listen: []string{"127.0.0.1:0"}, MetricsOpen: true, PerAddress: 4096, Rates: access.Rates{
-			KeyPerSecond: plenty, KeyBurst: plenty, AddressPerSecond: plenty, AddressBurst: plenty, LoginsPerMinute: plenty, TokenPostsPerMinute: plenty,
+			KeyPerSecond: plenty, KeyBurst: plenty, AddressPerSecond: plenty, AddressBurst: plenty, LoginsPerMinute: plenty,
+			TokenPostsPerMinute: plenty,
 		}},
 	}, err
 }
@@ -68,8 +70,10 @@ func (h *Host) Close() error {
 // TCP returns a client at the network address, with a new key.
 func (h *Host) TCP(ctx context.Context) (*Client, error) {
 	var made struct{ Key string }
-	_, err := h.Do(ctx, "POST", "/v1/api-keys", map[string]any{"name": "e2e", "mode": access.Live, "scopes": access.All()}, &made)
-	return &Client{Base: "http://" + h.Address().String(), Key: made.Key, HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}, err
+	_, err := h.Do(ctx, "POST", "/v1/api-keys", map[string]any{"name": "e2e", "mode": access.Live, "scopes": access.All()},
+		&made)
+	return &Client{Base: "http://" + h.Address().String(), Key: made.Key,
+		HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}, err
 }
 
 // TempDir returns a directory whose name is short enough for a socket in it.

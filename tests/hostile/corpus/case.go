@@ -107,6 +107,7 @@ func (c Case) AcceptsSubtype(subtype string) bool {
 // Modules returns the whole corpus in a fixed order. The cases are the
 // caller's.
 func Modules() []Case {
-	return slices.Concat(refusedFiles(), refusedDeclarations(), refusedCode(), compileBombs(), loops(), memoryBombs(), traps(),
+	return slices.Concat(refusedFiles(), refusedDeclarations(), refusedCode(), compileBombs(), loops(),
+		memoryBombs(), traps(),
 		disorder(), frames(), pointers(), texts(), lines(), floods(), fileAttacks(), systemCalls())
 }

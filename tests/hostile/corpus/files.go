@@ -49,7 +49,8 @@ func (f Files) stat(fd Code, path string) Code {
 }
 
 func (f Files) times(fd Code, path string) Code {
-	return Seq(fd, I32(follow), f.path(path), I64(0), I64(0), I32(1<<1|1<<3), Call(f.WASI("path_filestat_set_times", "iiiiIIi>i")))
+	return Seq(fd, I32(follow), f.path(path), I64(0), I64(0), I32(1<<1|1<<3),
+		Call(f.WASI("path_filestat_set_times", "iiiiIIi>i")))
 }
 
 func (f Files) rename(fd Code, from string, to Code, name string) Code {
@@ -77,7 +78,8 @@ func each(attempt func(fd Code) Code) Code {
 var leaving = []string{
 	"..", "../", "../outside.txt", "./../outside.txt", "folder/../../outside.txt", "folder/../../elsewhere/other.txt",
 	"../root/../outside.txt", "inside.txt/../../outside.txt", "/etc/passwd", "/data/inside.txt", "//etc/passwd", "/",
-	"/proc/self/mem", "/dev/zero", "../outside.txt\x00", "inside.txt\x00.png", "\x00", "\xff\xfe", "folder/\xc0\xae\xc0\xae/outside.txt",
+	"/proc/self/mem", "/dev/zero", "../outside.txt\x00", "inside.txt\x00.png", "\x00", "\xff\xfe",
+	"folder/\xc0\xae\xc0\xae/outside.txt",
 }
 
 // linked are paths of Tree that leave their directory by a link.
@@ -110,37 +112,50 @@ func fileAttacks() []Case {
 			return all
 		})
 	}
-	sweep("read-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.open(fd, p, 0, rightsRead) })
-	sweep("write-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.open(fd, p, openTruncate, rightsWrite) })
-	sweep("list-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.open(fd, p, openDirectory, rightsRead) })
+	sweep("read-outside", "path confinement",
+		func(f Files, fd Code, p string) Code { return f.open(fd, p, 0, rightsRead) })
+	sweep("write-outside", "path confinement",
+		func(f Files, fd Code, p string) Code { return f.open(fd, p, openTruncate, rightsWrite) })
+	sweep("list-outside", "path confinement",
+		func(f Files, fd Code, p string) Code { return f.open(fd, p, openDirectory, rightsRead) })
 	sweep("stat-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.stat(fd, p) })
 	sweep("times-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.times(fd, p) })
-	sweep("mkdir-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.one("path_create_directory", fd, p) })
-	sweep("rmdir-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.one("path_remove_directory", fd, p) })
+	sweep("mkdir-outside", "path confinement",
+		func(f Files, fd Code, p string) Code { return f.one("path_create_directory", fd, p) })
+	sweep("rmdir-outside", "path confinement",
+		func(f Files, fd Code, p string) Code { return f.one("path_remove_directory", fd, p) })
 	sweep("read-links", "links", func(f Files, fd Code, p string) Code { return f.readlink(fd, p) })
 	sweep("make-symlinks", "links", func(f Files, fd Code, p string) Code { return f.symlink(p, fd, "new-link") })
 	sweep("make-hard-links", "links", func(f Files, fd Code, p string) Code { return f.link(fd, p, fd, "new-link") })
 
-	add("back-from-outside", "path confinement", "", func(f Files) Code { // the link is not followed before ".." is taken: nothing is there
-		return f.refusedPaths([]string{"escape-folder/../outside.txt"}, func(fd Code, p string) Code { return f.open(fd, p, 0, rightsRead) })
+	// the link is not followed before ".." is taken: nothing is there
+	add("back-from-outside", "path confinement", "", func(f Files) Code {
+		return f.refusedPaths([]string{"escape-folder/../outside.txt"},
+			func(fd Code, p string) Code { return f.open(fd, p, 0, rightsRead) })
 	})
 	add("create-outside", "path confinement", "", func(f Files) Code {
-		return f.refusedPaths([]string{"../new.txt", "/new.txt", "folder/../../new.txt", "escape-folder/new.txt", "escape-parent/new.txt",
-			"new.txt/", "inside.txt/new.txt", "new\x00.txt", ""}, func(fd Code, p string) Code { return f.open(fd, p, openCreate, rightsWrite) })
+		return f.refusedPaths([]string{"../new.txt", "/new.txt", "folder/../../new.txt", "escape-folder/new.txt",
+			"escape-parent/new.txt",
+			"new.txt/", "inside.txt/new.txt", "new\x00.txt", ""},
+			func(fd Code, p string) Code { return f.open(fd, p, openCreate, rightsWrite) })
 	})
 	add("unlink-outside", "path confinement", "", func(f Files) Code {
-		return f.refusedPaths([]string{"../outside.txt", "/etc/passwd", "escape-folder/other.txt", "escape-parent/outside.txt", "..", "."},
+		return f.refusedPaths([]string{"../outside.txt", "/etc/passwd", "escape-folder/other.txt",
+			"escape-parent/outside.txt", "..", "."},
 			func(fd Code, p string) Code { return f.one("path_unlink_file", fd, p) })
 	})
 	add("rename-outside", "path confinement", "", func(f Files) Code {
-		out := f.refusedPaths([]string{"../stolen.txt", "/stolen.txt", "escape-folder/stolen.txt", "escape-parent/stolen.txt", "folder/../../stolen.txt"},
+		out := f.refusedPaths([]string{"../stolen.txt", "/stolen.txt", "escape-folder/stolen.txt", "escape-parent/stolen.txt",
+			"folder/../../stolen.txt"},
 			func(fd Code, p string) Code { return f.rename(fd, "inside.txt", fd, p) })
-		in := f.refusedPaths([]string{"../outside.txt", "/etc/passwd", "escape-folder/other.txt", "escape-parent/outside.txt", "folder/../../outside.txt"},
+		in := f.refusedPaths([]string{"../outside.txt", "/etc/passwd", "escape-folder/other.txt", "escape-parent/outside.txt",
+			"folder/../../outside.txt"},
 			func(fd Code, p string) Code { return f.rename(fd, p, fd, "taken.txt") })
 		return Seq(out, in)
 	})
 	add("rename-across-mounts", "path confinement", "", func(f Files) Code {
-		return Seq(f.rename(mount, "inside.txt", scratch, "moved.txt"), Must(), f.link(mount, "inside.txt", scratch, "moved.txt"), Must())
+		return Seq(f.rename(mount, "inside.txt", scratch, "moved.txt"), Must(),
+			f.link(mount, "inside.txt", scratch, "moved.txt"), Must())
 	})
 	add("symlink-then-follow", "file descriptors", "", func(f Files) Code {
 		return each(func(fd Code) Code {
@@ -168,7 +183,8 @@ func fileAttacks() []Case {
 			return Seq(fd, I32(0), U32(ptr), U32(length), I32(0), I64(rightsRead), I64(0), I32(0), U32(result), Call(call))
 		}
 		return each(func(fd Code) Code {
-			return Seq(at(fd, ^uint32(0), 1, resultAt), Must(), at(fd, 0, ^uint32(0), resultAt), Must(), at(fd, ^uint32(0), ^uint32(0), ^uint32(0)))
+			return Seq(at(fd, ^uint32(0), 1, resultAt), Must(), at(fd, 0, ^uint32(0), resultAt), Must(),
+				at(fd, ^uint32(0), ^uint32(0), ^uint32(0)))
 		})
 	})
 	cases[len(cases)-1].Or, cases[len(cases)-1].Subtype = []string{Violation}, "abi_fault"
@@ -177,17 +193,20 @@ func fileAttacks() []Case {
 		try := Seq(Get(0), I32(0), I32(0), I32(resultAt), Call(read), Must())
 		return Seq(Times(0, 0x10000, // 5 to 65540, then what looks negative
 			Seq(Get(0), I32(4), Add, Set(0)), try, Seq(Get(0), I32(4), Sub, Set(0))),
-			I32(-1), I32(0), I32(0), I32(resultAt), Call(read), Must(), I32(-1<<31), I32(0), I32(0), I32(resultAt), Call(read), Must())
+			I32(-1), I32(0), I32(0), I32(resultAt), Call(read), Must(), I32(-1<<31), I32(0), I32(0),
+			I32(resultAt), Call(read), Must())
 	})
 	add("handle-flood", "handles", "i", func(f Files) Code {
-		return Seq(Times(0, 2_000, f.open(mount, "inside.txt", 0, rightsRead), Drop), f.open(mount, "inside.txt", 0, rightsRead), Must())
+		return Seq(Times(0, 2_000, f.open(mount, "inside.txt", 0, rightsRead), Drop),
+			f.open(mount, "inside.txt", 0, rightsRead), Must())
 	})
 	add("inode-flood", "quotas", "i", func(f Files) Code {
 		name := f.Text("flood-0000")
 		digit := func(at uint32, shift byte) Code { // one letter of the counter in base 16
 			return Seq(U32(name.Ptr+at), Get(0), I32(int32(shift)), Op(0x76), I32(15), Op(0x71), I32('a'), Add, Store8(0))
 		}
-		open := Seq(mount, I32(0), U32(name.Ptr), U32(name.Len), I32(openCreate), I64(rightsWrite), I64(0), I32(0), I32(resultAt),
+		open := Seq(mount, I32(0), U32(name.Ptr), U32(name.Len), I32(openCreate), I64(rightsWrite), I64(0),
+			I32(0), I32(resultAt),
 			Call(f.WASI("path_open", "iiiiiIIii>i")))
 		// twice the quota of files; at least the last must be refused
 		return Seq(Times(0, 20_000, digit(6, 12), digit(7, 8), digit(8, 4), digit(9, 0), open, Drop,

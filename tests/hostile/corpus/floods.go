@@ -9,7 +9,8 @@ import (
 // down or ends the run; it never grows.
 func floods() []Case {
 	flood := func(name, want, subtype string, locals string, body func(c *Connector) Code) Case {
-		return Case{Name: "flood-" + name, Group: GroupFlood, Rule: "output limits", Want: want, Subtype: subtype, Wasm: connector(locals, body)}
+		return Case{Name: "flood-" + name, Group: GroupFlood, Rule: "output limits", Want: want, Subtype: subtype,
+			Wasm: connector(locals, body)}
 	}
 	calls := func(name string, n int32, function, payload string) Case {
 		return flood(name, Succeeded, "", "i", func(c *Connector) Code {
@@ -39,7 +40,8 @@ func floods() []Case {
 		calls("emit-empty-frames", 50_000, "emit", string(frame())),
 		calls("checkpoints-2k", 2_000, "checkpoint", `{"stream":"items","cursor":{"n":1}}`),
 		calls("cursor-250k", 20, "checkpoint", `{"stream":"items","cursor":{"n":"`+strings.Repeat("c", 250<<10)+`"}}`),
-		tooMany("cursor-257k", 1, "checkpoint", `{"stream":"items","cursor":{"n":"`+strings.Repeat("c", 257<<10)+`"}}`, "state_cursor_too_large"),
+		tooMany("cursor-257k", 1, "checkpoint", `{"stream":"items","cursor":{"n":"`+strings.Repeat("c", 257<<10)+`"}}`,
+			"state_cursor_too_large"),
 		tooMany("skips", 2_001, "skip", `{"stream":"items","reason":"x"}`, "message_limit_exceeded"),
 		tooMany("gaps", 50_001, "gap", `{"stream":"items","record_key":"a"}`, "message_limit_exceeded"),
 		flood("assistances", Violation, "assistance_limit_exceeded", "i", func(c *Connector) Code {

@@ -17,7 +17,8 @@ func lines() []Case {
 	}
 	cases = append(cases,
 		stdio("no-type", "unknown_message_type", func(c *Connector) Code { return c.Say(`{"message":"x"}`) }),
-		stdio("type-folded", "unknown_message_type", func(c *Connector) Code { return c.Say(`{"Type":"PROGRESS","message":"x"}`) }),
+		stdio("type-folded", "unknown_message_type",
+			func(c *Connector) Code { return c.Say(`{"Type":"PROGRESS","message":"x"}`) }),
 		stdio("type-number", "unknown_message_type", func(c *Connector) Code { return c.Say(`{"type":1}`) }),
 		stdio("type-start", "unknown_message_type", func(c *Connector) Code { return c.Say(`{"type":"START"}`) }),
 		stdio("not-json", "frame_invalid_json", func(c *Connector) Code { return c.Say(`hello, world`) }),
@@ -26,7 +27,8 @@ func lines() []Case {
 			return c.Say(`{"type":"PROGRESS","message":"x"}` + "\r" + `{"type":"PROGRESS","message":"y"}`)
 		}),
 		stdio("terminal-escape", "frame_invalid_json", func(c *Connector) Code { return c.Say("\x1b]0;owned\x07") }),
-		stdio("event-injection", "frame_invalid_json", func(c *Connector) Code { return c.Say("event: run.completed\ndata: {}\n") }),
+		stdio("event-injection", "frame_invalid_json",
+			func(c *Connector) Code { return c.Say("event: run.completed\ndata: {}\n") }),
 		stdio("second-line-bad", "frame_invalid_json", func(c *Connector) Code {
 			return c.Say(`{"type":"PROGRESS","message":"x"}` + "\n{")
 		}),
@@ -62,7 +64,8 @@ func lines() []Case {
 			blank := c.Text(strings.Repeat("\n", 4_096))
 			return Seq(Times(0, 100, c.WriteSpan(1, blank), Drop), c.Say(DoneLine(0)))
 		})},
-		{Name: "stdio-crlf", Want: Succeeded, Wasm: connector("", func(c *Connector) Code { return c.Say(DoneLine(0) + "\r") })},
+		{Name: "stdio-crlf", Want: Succeeded,
+			Wasm: connector("", func(c *Connector) Code { return c.Say(DoneLine(0) + "\r") })},
 		{Name: "stdio-last-line-open", Want: Succeeded, Wasm: connector("", func(c *Connector) Code {
 			return c.Write(1, []byte(DoneLine(0)))
 		})},

@@ -5,20 +5,24 @@ import "strings"
 // memoryBombs eat what a worker has: linear memory, tables, stack.
 func memoryBombs() []Case {
 	stack := func(name string, wasm func() []byte) Case {
-		return Case{Name: "memory-" + name, Group: GroupMemory, Rule: "stack limit", Wasm: wasm, Want: Trapped, Trap: "stack_overflow",
-			Or: []string{MemoryLimit}}
+		return Case{Name: "memory-" + name, Group: GroupMemory, Rule: "stack limit", Wasm: wasm, Want: Trapped,
+			Trap: "stack_overflow",
+			Or:   []string{MemoryLimit}}
 	}
 	return []Case{
-		{Name: "memory-grow-and-touch", Group: GroupMemory, Rule: "memory limit", Want: Trapped, Trap: "unreachable", Or: []string{MemoryLimit},
+		{Name: "memory-grow-and-touch", Group: GroupMemory, Rule: "memory limit", Want: Trapped, Trap: "unreachable",
+			Or: []string{MemoryLimit},
 			Wasm: connector("i", func(*Connector) Code {
 				// until growth fails: grow a page and write to it
 				return Forever(I32(1), MemoryGrow, Set(0), Get(0), I32(-1), NeI32, EqzI32, If(Unreachable),
 					Get(0), I32(16), Op(0x74), I32(1), Store(0))
 			})},
-		{Name: "memory-grow-at-once", Group: GroupMemory, Rule: "memory limit", Want: Trapped, Trap: "unreachable", Or: []string{MemoryLimit},
+		{Name: "memory-grow-at-once", Group: GroupMemory, Rule: "memory limit", Want: Trapped, Trap: "unreachable",
+			Or:      []string{MemoryLimit},
 			Budgets: Budgets{Memory: 64 << 20},
 			Wasm: connector("", func(*Connector) Code {
-				return Seq(I32(60_000), MemoryGrow, I32(-1), NeI32, EqzI32, If(Unreachable), I32(0), I32(1), U32(60_000*65_536), MemoryFill)
+				return Seq(I32(60_000), MemoryGrow, I32(-1), NeI32, EqzI32, If(Unreachable), I32(0), I32(1),
+					U32(60_000*65_536), MemoryFill)
 			})},
 		{Name: "memory-minimum-4g", Group: GroupMemory, Rule: "memory limit", Want: LaunchFail,
 			Or: []string{"module_invalid", "module_compile_failed", MemoryLimit},
@@ -33,7 +37,8 @@ func memoryBombs() []Case {
 				b.MemoryMax = 65_536
 				return b.Main("", nil).Bytes()
 			}},
-		{Name: "memory-table-grow", Group: GroupMemory, Rule: "table limits", Want: MemoryLimit, Or: []string{Trapped, TimedOut},
+		{Name: "memory-table-grow", Group: GroupMemory, Rule: "table limits", Want: MemoryLimit,
+			Or:      []string{Trapped, TimedOut},
 			Budgets: Budgets{Compute: 10 * short},
 			Wasm: func() []byte {
 				b := NewBuilder()
@@ -41,7 +46,8 @@ func memoryBombs() []Case {
 				grow := Seq(Op(0xd0, 0x70), I32(1<<20), Op(0xfc, 0x0f, 0))
 				return b.Main("", Forever(grow, I32(-1), NeI32, EqzI32, If(Unreachable))).Bytes()
 			}},
-		{Name: "memory-four-tables", Group: GroupMemory, Rule: "table limits", Want: MemoryLimit, Or: []string{Trapped, TimedOut},
+		{Name: "memory-four-tables", Group: GroupMemory, Rule: "table limits", Want: MemoryLimit,
+			Or:      []string{Trapped, TimedOut},
 			Budgets: Budgets{Compute: 10 * short},
 			Wasm: func() []byte {
 				b := NewBuilder()

@@ -46,12 +46,14 @@ func pointers() []Case {
 		return Seq(U32(dst), U32(size), Call(c.Import("sluice_v1", "reply")))
 	}
 	return append(cases,
-		fault("progress-empty-at-end", "frame_invalid_json", func(c *Connector) Code { return Seq(c.Raw("progress", end, 0), Drop) }),
+		fault("progress-empty-at-end", "frame_invalid_json",
+			func(c *Connector) Code { return Seq(c.Raw("progress", end, 0), Drop) }),
 		fault("emit-empty-at-end", "frame_malformed", func(c *Connector) Code { return Seq(c.Raw("emit", end, 0), Drop) }),
 		fault("start-beyond", "abi_fault", func(c *Connector) Code { return Seq(c.Raw("start", end, 1), Drop) }),
 		fault("reply-beyond", "abi_fault", func(c *Connector) Code { return Seq(reply(c, end, 1<<20), Drop) }),
 		fault("reply-wraps", "abi_fault", func(c *Connector) Code { return Seq(reply(c, ^uint32(0), ^uint32(0)), Drop) }),
-		harmless("reply-nothing-at-end", func(c *Connector) Code { return Seq(reply(c, end, 0), EqzI32, EqzI32, If(Unreachable)) }),
+		harmless("reply-nothing-at-end",
+			func(c *Connector) Code { return Seq(reply(c, end, 0), EqzI32, EqzI32, If(Unreachable)) }),
 		harmless("reply-over-own-request", func(c *Connector) Code {
 			s := c.Text(`{"message":"x"}`)
 			progress := Seq(c.Raw("progress", s.Ptr, s.Len), I64(0), Op(0x52), If(Unreachable))

@@ -94,7 +94,8 @@ func refusedFiles() []Case {
 		refused("manifest-twice", "manifest_duplicate",
 			followed(Custom("sluice.manifest", Code(Manifest)), Custom("sluice.manifest", Code(FilesManifest)))),
 		refused("names-4g", "count", followed(Custom("name", Seq(Op(1), sized(Op(0xff, 0xff, 0xff, 0xff, 0x0f)))))),
-		refused("local-names-4g", "count", followed(Custom("name", Seq(Op(2), sized(Op(1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f)))))),
+		refused("local-names-4g", "count",
+			followed(Custom("name", Seq(Op(2), sized(Op(1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f)))))),
 		refused("module-32m", "module_bytes", func() []byte { return Seq(Header, make(Code, 32<<20)) }),
 	}
 }

@@ -4,9 +4,10 @@ package corpus
 // binding only the three standard descriptors are open.
 func systemCalls() []Case {
 	fails := func(name, rule, locals string, attack func(c *Connector) Code) Case {
-		return Case{Name: "system-" + name, Group: GroupSystem, Rule: rule, Want: Succeeded, Wasm: connector(locals, func(c *Connector) Code {
-			return Seq(attack(c), c.Say(DoneLine(0)))
-		})}
+		return Case{Name: "system-" + name, Group: GroupSystem, Rule: rule, Want: Succeeded,
+			Wasm: connector(locals, func(c *Connector) Code {
+				return Seq(attack(c), c.Say(DoneLine(0)))
+			})}
 	}
 	// A bad pointer gives an errno of WASI, or ends the run as in a call of the ABI.
 	pointer := func(name, locals string, attack func(c *Connector) Code) Case {
@@ -60,7 +61,8 @@ func systemCalls() []Case {
 		}),
 		pointer("write-iovec-count", "", func(c *Connector) Code {
 			write := c.WASI("fd_write", "iiii>i")
-			return Seq(I32(2), I32(0), I32(-1), I32(resultAt), Call(write), Must(), I32(2), I32(-8), I32(1), I32(resultAt), Call(write), Must())
+			return Seq(I32(2), I32(0), I32(-1), I32(resultAt), Call(write), Must(), I32(2), I32(-8), I32(1), I32(resultAt),
+				Call(write), Must())
 		}),
 		pointer("write-result-beyond", "", func(c *Connector) Code {
 			one := c.Text("x")
@@ -82,7 +84,8 @@ func systemCalls() []Case {
 		}),
 		pointer("poll-count", "", func(c *Connector) Code {
 			poll := c.WASI("poll_oneoff", "iiii>i")
-			return Seq(I32(0), I32(0), I32(-1), I32(resultAt), Call(poll), Must(), I32(-48), I32(0), I32(1), I32(resultAt), Call(poll), Must())
+			return Seq(I32(0), I32(0), I32(-1), I32(resultAt), Call(poll), Must(), I32(-48), I32(0), I32(1),
+				I32(resultAt), Call(poll), Must())
 		}),
 	}
 }

@@ -7,12 +7,13 @@ func traps() []Case {
 			Wasm: connector("", func(*Connector) Code { return body })}
 	}
 	indirect := func(name string, index int32) Case {
-		return Case{Name: "trap-" + name, Group: GroupTrap, Rule: "exit and traps", Want: Trapped, Trap: "indirect_call", Wasm: func() []byte {
-			b := NewBuilder()
-			b.Table(4, 4)
-			b.Elements(b.Func(">i", "", I32(1))) // of another type than the call
-			return b.Main("", Seq(I32(index), CallIndirect(b.Type(">")))).Bytes()
-		}}
+		return Case{Name: "trap-" + name, Group: GroupTrap, Rule: "exit and traps", Want: Trapped, Trap: "indirect_call",
+			Wasm: func() []byte {
+				b := NewBuilder()
+				b.Table(4, 4)
+				b.Elements(b.Func(">i", "", I32(1))) // of another type than the call
+				return b.Main("", Seq(I32(index), CallIndirect(b.Type(">")))).Bytes()
+			}}
 	}
 	float := func(bits ...byte) Code { return Seq(Op(0x44), bits) } // f64.const
 	return []Case{
@@ -33,22 +34,25 @@ func traps() []Case {
 		indirect("indirect-negative", -1),
 		{Name: "trap-after-start", Group: GroupTrap, Rule: "exit and traps", Want: Trapped, Trap: "unreachable",
 			Wasm: connector("", func(c *Connector) Code { return Seq(c.Start(), Unreachable) })},
-		{Name: "trap-data-beyond-memory", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail, Or: []string{Trapped}, Wasm: func() []byte {
-			b := NewBuilder()
-			b.DataAt(1<<31, []byte("x"))
-			return b.Main("", nil).Bytes()
-		}},
-		{Name: "trap-elements-beyond-table", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail, Or: []string{Trapped, NoDone}, Wasm: func() []byte {
-			b := NewBuilder()
-			b.Table(1, 1)
-			f := b.Func(">", "", nil)
-			b.Elements(f, f)
-			return b.Main("", nil).Bytes()
-		}},
-		{Name: "trap-in-start-section", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail, Or: []string{Trapped}, Wasm: func() []byte {
-			b := NewBuilder()
-			b.AtInstantiation(b.Func(">", "", Unreachable))
-			return b.Main("", nil).Bytes()
-		}},
+		{Name: "trap-data-beyond-memory", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail, Or: []string{Trapped},
+			Wasm: func() []byte {
+				b := NewBuilder()
+				b.DataAt(1<<31, []byte("x"))
+				return b.Main("", nil).Bytes()
+			}},
+		{Name: "trap-elements-beyond-table", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail,
+			Or: []string{Trapped, NoDone}, Wasm: func() []byte {
+				b := NewBuilder()
+				b.Table(1, 1)
+				f := b.Func(">", "", nil)
+				b.Elements(f, f)
+				return b.Main("", nil).Bytes()
+			}},
+		{Name: "trap-in-start-section", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail, Or: []string{Trapped},
+			Wasm: func() []byte {
+				b := NewBuilder()
+				b.AtInstantiation(b.Func(">", "", Unreachable))
+				return b.Main("", nil).Bytes()
+			}},
 	}
 }

@@ -26,7 +26,8 @@ func NameOf(months int, currency string) string {
 // Document is a statement as PDF, on one page: how many bookings there are, and the newest.
 func Document(months int, currency string) []byte {
 	newest := RowOf(0, currency)
-	shown := fmt.Sprintf("BT /F 12 Tf 50 780 Td (Bank of Nowhere: %d bookings, the newest %s %s) Tj ET", months*perMonth, newest.Date, newest.Amount)
+	shown := fmt.Sprintf("BT /F 12 Tf 50 780 Td (Bank of Nowhere: %d bookings, the newest %s %s) Tj ET", months*perMonth,
+		newest.Date, newest.Amount)
 	objects := []string{
 		"<< /Type /Catalog /Pages 2 0 R >>",
 		"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

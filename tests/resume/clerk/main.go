@@ -107,7 +107,8 @@ func (c *clerk) ask(path, word string) error {
 		return err
 	}
 	id := hex.EncodeToString(nonce[:])
-	r, err := c.run.Fetch(guest.Request{URL: c.Server + "/" + path + "?nonce=" + id, Header: [][2]string{{"X-Word", word}}})
+	r, err := c.run.Fetch(guest.Request{URL: c.Server + "/" + path + "?nonce=" + id,
+		Header: [][2]string{{"X-Word", word}}})
 	var body []byte
 	if err == nil {
 		defer r.Body.Close()

@@ -41,15 +41,17 @@ func ask(server, path, word string) (came bool) {
 	var nonce [8]byte
 	rand.Read(nonce[:])
 	id := hex.EncodeToString(nonce[:])
-	say(line{"type": "REQUEST", "id": path, "method": "GET", "url": server + "/" + path + "?nonce=" + id, "headers": [][2]string{{"X-Word", word}}})
+	say(line{"type": "REQUEST", "id": path, "method": "GET", "url": server + "/" + path + "?nonce=" + id,
+		"headers": [][2]string{{"X-Word", word}}})
 	r := hear()
 	text := fmt.Sprint(r["body"])
 	if e, _ := r["error"].(map[string]any); e["code"] == "reply_lost" {
 		text = "lost"
 	}
 	sent++
-	say(line{"type": "RECORD", "stream": "items", "key": path, "emitted_at": time.Now().UTC().Format(time.RFC3339), "data": line{
-		"id": path, "text": text, "nonce": id, "at": time.Now().UTC().Format(time.RFC3339Nano)}})
+	say(line{"type": "RECORD", "stream": "items", "key": path,
+		"emitted_at": time.Now().UTC().Format(time.RFC3339), "data": line{
+			"id": path, "text": text, "nonce": id, "at": time.Now().UTC().Format(time.RFC3339Nano)}})
 	return text != "lost"
 }
 
