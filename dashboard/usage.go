@@ -45,8 +45,9 @@ func spent(r store.Run, live *host.LiveRun, now time.Time) map[string]int64 {
 		Usage map[string]int64
 	}
 	if live != nil && r.FinishedAt == nil {
-		return map[string]int64{"budget.compute": live.Usage.CPU.Milliseconds(),
-			"budget.total": now.Sub(r.StartedAt).Milliseconds()}
+		u := live.Usage
+		return map[string]int64{"budget.compute": u.CPU.Milliseconds(), "budget.owner_wait": u.OwnerWait.Milliseconds(),
+			"budget.pause": u.Paused.Milliseconds(), "budget.total": (now.Sub(r.StartedAt) - u.Paused).Milliseconds()}
 	}
 	if json.Unmarshal(r.Result, &result) != nil {
 		return nil

@@ -86,12 +86,15 @@ type Memory struct {
 	Bytes   []uint64 `json:"bytes"`
 }
 
-// Usage is what a guest has consumed so far.
+// Usage is what a run has used so far.
 type Usage struct {
 	CPU         time.Duration
 	MemoryBytes uint64 // of the worker, resident
 	HostCalls   uint64
 	BytesIn     uint64
+
+	OwnerWait time.Duration // spent waiting for the owner
+	Paused    time.Duration
 }
 
 // Request is one hop of a request that a connector made or was refused, without query,

@@ -33,14 +33,18 @@ func (hs *hosts) watchVault(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	key := keyText(hs.Epoch, hs.peers.key.PublicKey().Bytes())
-	for admitted := false; ; {
+	refused := errors.New("not joined yet") // why this host is not admitted, nil if it is
+	for {
 		code, err := hs.shared.Sign(ctx, purposeKey, key)
-		if err != nil || !admitted {
-			if admitted = hs.joinVault(ctx); admitted {
+		if err != nil || refused != nil {
+			was := refused
+			if refused = hs.joinVault(ctx); refused == nil {
 				code, err = hs.shared.Sign(ctx, purposeKey, key)
 				if err = cmp.Or(err, hs.runs.wake(ctx)); err != nil && ctx.Err() == nil {
 					hs.Options.Log.Error("waiting_runs_not_taken", "error", err)
 				}
+			} else if ctx.Err() == nil && (was == nil || was.Error() != refused.Error()) { // once, not with every tick
+				hs.Options.Log.Warn("vault_closed", "error", refused)
 			}
 		}
 		hs.announceCode(ctx, code)

@@ -15,26 +15,21 @@ func (d *directory) vault() (vault.Keeper, error) {
 	return vault.Open(d.DataDir)
 }
 
-// joinVault joins the shared vault or asks to be admitted, and reports whether this host is admitted. A host
-// that is not can do whatever needs no secret.
-func (d *directory) joinVault(ctx context.Context) (admitted bool) {
-	err := d.shared.Join(ctx)
-	if err == nil {
-		var left []vault.Entry
-		left, err = d.shared.TakeIn()
-		for _, e := range left {
-			d.Options.Log.Warn("secret_left", "connection", e.Connection, "secret", e.Name, "why",
-				"all hosts have another one, which counts; this host's own stays in its data directory")
-		}
-		if err != nil {
-			d.Options.Log.Error("secrets_not_moved", "error", err)
-		}
-		return true
+// joinVault joins the shared vault or asks to be admitted. The error says why this host is not admitted; it can
+// do whatever needs no secret.
+func (d *directory) joinVault(ctx context.Context) error {
+	if err := d.shared.Join(ctx); err != nil {
+		return err
 	}
-	if ctx.Err() == nil {
-		d.Options.Log.Warn("vault_closed", "error", err)
+	left, err := d.shared.TakeIn()
+	for _, e := range left {
+		d.Options.Log.Warn("secret_left", "connection", e.Connection, "secret", e.Name, "why",
+			"all hosts have another one, which counts; this host's own stays in its data directory")
 	}
-	return false
+	if err != nil {
+		d.Options.Log.Error("secrets_not_moved", "error", err)
+	}
+	return nil
 }
 
 // leaveVault moves secrets back to the data directory from a store that was shared when it was copied.

@@ -291,7 +291,7 @@ func (rs *runs) LiveRun(id store.RunID) (host.LiveRun, bool) {
 		Phase: l.Phase, Queued: l.Queued, PauseRequested: l.PauseRequested, Paused: l.Paused,
 		CancelRequested: l.CancelRequested, HeldUp: l.Stalled, Memory: memory,
 		Usage: host.Usage{CPU: l.Usage.CPU, MemoryBytes: cmp.Or(l.Usage.MemoryBytes, l.Usage.PeakMemoryBytes),
-			HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
+			HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn, OwnerWait: l.OwnerWait, Paused: l.PauseTotal},
 	}, ok
 }
 

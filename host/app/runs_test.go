@@ -115,6 +115,10 @@ func TestAnswered(t *testing.T) {
 	if live, ok := s.LiveRun(rec.ID); !ok || live.Phase != "waiting" {
 		t.Errorf("live: %+v", live)
 	}
+	eventually(t, "the wait for the owner is counted", func() bool {
+		live, _ := s.LiveRun(rec.ID)
+		return live.Usage.OwnerWait > 0
+	})
 	raw, err := s.RawAssistance(t.Context(), rec.ID, q.ID)
 	if err != nil || !strings.Contains(raw.Message, "https://help.example/?t=1") || raw.Attachments == nil {
 		t.Errorf("%+v %v", raw, err)

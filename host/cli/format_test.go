@@ -3,6 +3,8 @@ package cli
 import (
 	"testing"
 	"time"
+
+	"github.com/sluicehost/sluice/host/timeline"
 )
 
 func TestFormats(t *testing.T) {
@@ -23,5 +25,13 @@ func TestFormats(t *testing.T) {
 		if got := bytesText(n); got != want {
 			t.Errorf("bytesText(%d) = %q, want %q", n, got, want)
 		}
+	}
+}
+
+// TestLineOfRun: a run that is not over has the records that are stored by now.
+func TestLineOfRun(t *testing.T) {
+	s := timeline.Snapshot{RunID: "run_1", Status: timeline.Running, Metrics: &timeline.Metrics{RecordsFlushed: 7}}
+	if l := lineOfRun(s); l.Status != "active" || l.Records != 7 {
+		t.Errorf("%+v", l)
 	}
 }

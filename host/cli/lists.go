@@ -318,6 +318,9 @@ func lineOfRun(r timeline.Snapshot) *runLine {
 	l := &runLine{ID: r.RunID, ConnectionID: x.ConnectionID, ConnectorID: x.ConnectorID,
 		Digest: x.ModuleDigest, Status: "active",
 		StartedAt: r.StartedAt, TriggerKind: x.TriggerKind, Attempt: x.Attempt, HostBound: x.HostBound}
+	if r.Metrics != nil {
+		l.Records = r.Metrics.RecordsFlushed
+	}
 	if !r.Status.Terminal() {
 		l.Phase = text(x.Phase)
 		return l
@@ -328,9 +331,6 @@ func lineOfRun(r timeline.Snapshot) *runLine {
 	}
 	if x.TerminalReason != "" {
 		l.Reason = &x.TerminalReason
-	}
-	if r.Metrics != nil {
-		l.Records = r.Metrics.RecordsFlushed
 	}
 	return l
 }

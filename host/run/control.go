@@ -16,8 +16,10 @@ type Live struct {
 	PauseRequested  bool   // but not in effect yet
 	Paused          bool
 	CancelRequested bool
-	Resumable       bool   // it continues under the next host
-	Stalled         string // why the store delays it; "" if it does not
+	Resumable       bool          // it continues under the next host
+	Stalled         string        // why the store delays it; "" if it does not
+	OwnerWait       time.Duration // so far, as its budget counts it
+	PauseTotal      time.Duration
 	Usage           sandbox.Usage
 	Memory          *Memory // nil if not known yet
 }
@@ -153,11 +155,13 @@ func (r *Run) Live() Live {
 	return live
 }
 
-// recordMemory records the memory of the worker at a time since the start of the run.
-func (c *control) recordMemory(since time.Duration, bytes uint64) {
+// recordUsage records the memory of the worker at a time since the start of the run, and how long the run has waited
+// for its owner and was paused.
+func (c *control) recordUsage(since time.Duration, bytes uint64, owner, paused time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.memory.add(since, bytes)
+	c.live.OwnerWait, c.live.PauseTotal = owner, paused
 }
 
 // memorySoFar returns the memory of the worker so far, nil for none.

@@ -238,7 +238,8 @@ var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
 func (r *run) tick(now time.Time) {
 	used := r.guest.Usage()
 	r.clocks.sample(now, used.CPU)
-	r.control.recordMemory(r.age(), used.MemoryBytes)
+	owner, _ := r.clocks.waited()
+	r.control.recordUsage(r.age(), used.MemoryBytes, owner, r.clocks.pausedBy(now))
 	r.commits.checkStall(now)
 	if r.outcome.over() {
 		return
