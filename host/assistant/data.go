@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -73,7 +74,7 @@ func (s *seat) dataStream(ctx context.Context, m host.Queries, t host.Table) (da
 	for _, c := range t.Columns {
 		out.Columns[c.Name] = c.Type
 	}
-	counted, err := m.Query(ctx, host.Query{SQL: "SELECT count(*), max(_committed_at) FROM " + tableOf(t), Rows: 1})
+	counted, err := m.Query(ctx, host.Query{SQL: "SELECT count(*), max(_committed_at) FROM " + t.Name, Rows: 1})
 	if err != nil {
 		return out, err
 	}
@@ -121,8 +122,10 @@ var schemaTemplate = &mcp.ResourceTemplate{Name: "schema", Title: "Schema of a s
 	MIMEType:    "application/schema+json",
 	Description: "The JSON Schema of a stream's records, with the fields that you may see."}
 
+// schemaURI returns the URI of a stream's schema, in which all but letters, digits and -._~ is escaped, because the names
+// of streams may have any characters.
 func schemaURI(connection, stream string) string {
-	return "sluice://schemas/" + connection + "/" + stream
+	return "sluice://schemas/" + connection + "/" + strings.ReplaceAll(url.QueryEscape(stream), "+", "%20")
 }
 
 // readSchema returns the schema of a stream.
@@ -153,7 +156,11 @@ func (s *seat) schemaOf(ctx context.Context, uri string) ([]byte, error) {
 	if s.def.Terms.Ask {
 		return nil, refuse("not_approved", "Schemas are in the answers of the tool data, which asks the owner.")
 	}
-	connection, stream, _ := strings.Cut(strings.TrimPrefix(uri, "sluice://schemas/"), "/")
+	connection, escaped, _ := strings.Cut(strings.TrimPrefix(uri, "sluice://schemas/"), "/")
+	stream, err := url.PathUnescape(escaped)
+	if err != nil {
+		return nil, errUnseen
+	}
 	sight, err := s.window.sight(ctx, store.ConnectionID(connection))
 	if err != nil {
 		return nil, err

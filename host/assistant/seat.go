@@ -236,6 +236,9 @@ func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest,
 	if len(r.Params.Arguments) > maxArguments {
 		return nil, 0, refuse("arguments", "The arguments are too long.")
 	}
+	if err := t.lacks(r.Params.Arguments); err != nil {
+		return nil, 0, err
+	}
 	if s.def.Terms.Ask {
 		if yes, code := s.door.asks.wait(ctx, s.def.ID, c, s.door.o.AskFor); !yes {
 			return nil, 0, refuse(code, s.unasked(ctx, code))

@@ -3,7 +3,6 @@ package assistant
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -55,7 +54,3 @@ func (s *seat) queryCall(ctx context.Context, r *mcp.CallToolRequest) (answer, i
 	}
 	return out, len(out.Rows), nil
 }
-
-func tableOf(t host.Table) string { return identifier(t.ConnectionID) + "." + identifier(t.Stream) }
-
-func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

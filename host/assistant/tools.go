@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -76,6 +78,24 @@ func (t *tool) describe() *mcp.Tool {
 	}
 }
 
+// lacks returns an error if one of the required arguments is missing.
+func (t *tool) lacks(arguments json.RawMessage) error {
+	var need []string
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(t.need), &need); err != nil {
+		return err
+	}
+	if json.Unmarshal(arguments, &given) != nil && len(arguments) > 0 {
+		return refuse("arguments", "The arguments of "+t.name+" have to be one JSON object.")
+	}
+	for _, name := range need {
+		if v := given[name]; len(v) == 0 || string(v) == "null" {
+			return refuse("arguments", name+" is missing: "+t.name+" wants "+strings.Join(need, ", ")+". The tool data lists what there is.")
+		}
+	}
+	return nil
+}
+
 // read decodes the arguments of a call and refuses unknown members.
 func read(r *mcp.CallToolRequest, into any) error {
 	if len(bytes.TrimSpace(r.Params.Arguments)) == 0 {
@@ -87,8 +107,14 @@ func read(r *mcp.CallToolRequest, into any) error {
 	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
 		err = errors.New("there is something behind them")
 	}
-	if err != nil {
-		return refuse("arguments", "The arguments are not as the tool wants them: "+abi.Cut(abi.Clean(err.Error()), 200)+".")
+	var typed *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &typed) && typed.Field != "":
+		want := map[reflect.Kind]string{reflect.String: "a string", reflect.Int: "a whole number"}[typed.Type.Kind()]
+		return refuse("arguments", strings.ToLower(typed.Field)+": want "+want+", not "+typed.Value+".")
 	}
-	return nil
+	text := strings.TrimPrefix(abi.Cut(abi.Clean(err.Error()), 200), "json: ")
+	return refuse("arguments", "The arguments are not as "+r.Params.Name+" wants them: "+text+".")
 }

@@ -256,9 +256,7 @@ const suffix = ".db"
 
 func remove(path string) (err error) {
 	for _, beside := range []string{"", "-wal", "-shm"} {
-		if e := os.Remove(path + beside); e != nil && !errors.Is(e, os.ErrNotExist) {
-			err = errors.Join(err, e)
-		}
+		err = errors.Join(err, os.RemoveAll(path+beside)) // somebody may have put a directory there
 	}
 	return err
 }

@@ -84,8 +84,8 @@ const (
 
 var own = []string{KeyColumn, VersionColumn, CommittedColumn, DeletedColumn, ValidFrom, ValidTo, RestColumn}
 
-// system lists the system columns of PostgreSQL.
-var system = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
+// system lists the system columns of PostgreSQL and SQLite.
+var system = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "rowid", "_rowid_", "oid"}
 
 // A Shape describes the columns of a table. It only grows: fields that no record has any more keep their columns. The
 // zero value has no columns.
@@ -247,7 +247,7 @@ func (s *Shape) Row(data []byte, into []Value) (values []Value, rest string) {
 	}
 	for field, v := range strictjson.ValueOf(data).Members() {
 		fits := true
-		if s.Flatten && v.Is(strictjson.KindObject) {
+		if s.Flatten && v.Is(strictjson.KindObject) && !unnamed(v) {
 			for inner, v := range v.Members() {
 				fits = set(field, inner, v) && fits
 			}
@@ -267,6 +267,12 @@ func (s *Shape) Row(data []byte, into []Value) (values []Value, rest string) {
 		rest = "{" + more.String() + "}"
 	}
 	return values, rest
+}
+
+// unnamed reports whether an object has a member without a name, which would get the column of the field itself.
+func unnamed(v strictjson.Value) bool {
+	_, has := v.Member("")
+	return has
 }
 
 func valueOf(v strictjson.Value) Value {

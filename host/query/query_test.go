@@ -206,7 +206,7 @@ func TestHostile(t *testing.T) {
 		`CREATE VIRTUAL TABLE temp.x USING fts5(a)`:                  "query_denied",
 		`CREATE VIRTUAL TABLE mail.x USING fts5vocab(messages, row)`: "query_denied", `SELECT fts5(NULL)`: "query_invalid",
 		`SELECT * FROM sqlite_dbpage`: "query_invalid", `SELECT * FROM dbstat`: "query_invalid",
-		`SELECT * FROM bytecode('SELECT 1')`: "query_invalid", `SELECT * FROM pragma_integrity_check`: "query_invalid",
+		`SELECT * FROM bytecode('SELECT 1')`: "query_invalid", `SELECT * FROM pragma_integrity_check`: "query_denied",
 		`PRAGMA mail.cache_size = 1000000000`: "query_denied", `PRAGMA temp_store_directory = '/'`: "query_denied",
 		`PRAGMA mmap_size = 1`: "query_denied", `PRAGMA hard_heap_limit = 0`: "query_denied", `VACUUM`: "query_denied",
 		`VACUUM mail INTO 'x'`: "query_denied", `UPDATE mail.sqlite_schema SET sql = 'x'`: "query_invalid",

@@ -226,16 +226,27 @@ func (xs *Indexes) searchConnection(ctx context.Context, c store.Connection, q h
 		return nil, r
 	case err == nil, ctx.Err() != nil:
 		return out, err
-	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_WRITE), errors.Is(err, syscall.ENOSPC):
+	case full(err):
 		return nil, host.Refuse("store_no_space",
 			"the disk is full, so connection %s cannot be indexed for search; free some space and search again", c.ID)
 	}
 	return nil, fmt.Errorf("search connection %s: %w", c.ID, err)
 }
 
+// damaged reports whether an error says that an index is not as it was written, so that another one has to be made.
+// There may be a directory or the like in its place.
 func damaged(err error) bool {
-	return errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, errLayout) ||
-		errors.Is(err, sqlite3.ERROR)
+	for _, of := range []error{sqlite3.CORRUPT, sqlite3.NOTADB, sqlite3.CANTOPEN, sqlite3.IOERR, sqlite3.ERROR, errLayout, syscall.EISDIR} {
+		if errors.Is(err, of) {
+			return !full(err)
+		}
+	}
+	return false
+}
+
+// full reports whether an error says that the disk is full.
+func full(err error) bool {
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE) || errors.Is(err, syscall.ENOSPC)
 }
 
 func (xs *Indexes) tryConnection(ctx context.Context, f *cache.File[place], c store.Connection, q host.SearchQuery,

@@ -198,6 +198,11 @@ func TestSearch(t *testing.T) {
 	w.must(os.WriteFile(file, content, 0o600))
 	w.indexes = search.New(search.Options{Store: w.store, Dir: w.dir})
 	again("damaged within")
+	w.must(w.indexes.Close())
+	w.must(os.Remove(file))
+	w.must(os.MkdirAll(filepath.Join(file, "x"), 0o700))
+	w.indexes = search.New(search.Options{Store: w.store, Dir: w.dir})
+	again("a directory")
 
 	w.must(w.store.DeleteConnection(t.Context(), "mail", true))
 	w.must(w.indexes.Forget("mail"))

@@ -28,7 +28,8 @@ var wild = []string{
 
 // fields have names that collide by case, by length or with columns of the table.
 var fields = []string{"x", "X", "_key", "_version", "SELECT", "a b", strings.Repeat("long", 20) + "1",
-	strings.Repeat("long", 20) + "2", "ctid", ""}
+	strings.Repeat("long", 20) + "2", "ctid", "", "rowid", "_rowid_", "oid", "_sluice_was", `"]'\`, "x--y", "K", "\u212a",
+	"e\u0301", "\u00e9", "a.b"}
 
 // generated brings in records whose fields change their types between batches and within them, and checks every value
 // of every row after each batch.

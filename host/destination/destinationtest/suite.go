@@ -445,7 +445,7 @@ func tables(t *testing.T, p Place) {
 	s := open(t, p)
 	ids := []destination.StreamID{{Connection: "a", Stream: "b_c"}, {Connection: "a_b", Stream: "c"},
 		{Connection: "a", Stream: "B_C"}, {Connection: "a", Stream: "../../b"}, {Connection: "a", Stream: "/b"},
-		{Connection: "a", Stream: "x\";DROP TABLE a_b_c;--"},
+		{Connection: "a", Stream: "x\";DROP TABLE a_b_c;--"}, {Connection: "sqlite", Stream: "x"}, {Connection: "pg", Stream: "x"},
 		{Connection: "a", Stream: store.Stream(strings.Repeat("s", 70) + "1")},
 		{Connection: "a", Stream: store.Stream(strings.Repeat("s", 70) + "2")}}
 	for n, id := range ids {

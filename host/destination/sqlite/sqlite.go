@@ -303,7 +303,7 @@ func (s *Sink) create(b *destination.Batch) error {
 	for _, h := range have {
 		taken[strings.ToLower(h.Table)] = true
 	}
-	b.To.Table = destination.UniqueName(s.name(b.ID), taken)
+	b.To.Table = destination.UniqueName(unreserved(s.name(b.ID)), taken)
 	if kind, err := s.tableKind(b.To.Table); err != nil || kind != "" {
 		return errors.Join(err, foreign(b.To.Table))
 	}
@@ -323,6 +323,14 @@ func (s *Sink) create(b *destination.Batch) error {
 	return s.db.Exec("CREATE TABLE " + quote(b.To.Table) + " (" + strings.Join(columns, ", ") + ")")
 }
 
+// unreserved returns a name that neither SQLite nor Sluice reserves for tables of its own.
+func unreserved(name string) string {
+	if lower := strings.ToLower(name); strings.HasPrefix(lower, "sqlite_") || strings.HasPrefix(lower, "_sluice") {
+		return "_" + name
+	}
+	return name
+}
+
 func foreign(table string) error {
 	return fmt.Errorf("%w: %s", destination.ErrForeign, abi.Clean(table))
 }
@@ -330,6 +338,11 @@ func foreign(table string) error {
 // alter adds new columns and widens others.
 func (s *Sink) alter(b *destination.Batch) error {
 	table := quote(b.To.Table)
+	taken := map[string]bool{}
+	for _, c := range b.To.Shape.Columns {
+		taken[strings.ToLower(c.Name)] = true
+	}
+	old := destination.UniqueName("_sluice_was", taken)
 	for i, c := range b.To.Shape.Columns {
 		if i >= len(b.From.Shape.Columns) {
 			if err := s.db.Exec("ALTER TABLE " + table + " ADD COLUMN " + quote(c.Name) + " " + types[c.Type]); err != nil {
@@ -338,7 +351,7 @@ func (s *Sink) alter(b *destination.Batch) error {
 			continue
 		}
 		if was := b.From.Shape.Columns[i].Type; was != c.Type {
-			if err := s.widen(table, c, was); err != nil {
+			if err := s.widen(table, c, was, quote(old)); err != nil {
 				return err
 			}
 		}
@@ -346,9 +359,9 @@ func (s *Sink) alter(b *destination.Batch) error {
 	return nil
 }
 
-// widen changes the type of a column. SQLite cannot do that, so a new column replaces it.
-func (s *Sink) widen(table string, c destination.Column, was destination.Type) error {
-	name, old := quote(c.Name), quote("_sluice_was")
+// widen changes the type of a column. SQLite cannot do that, so a new column replaces it, which is named old until then.
+func (s *Sink) widen(table string, c destination.Column, was destination.Type, old string) error {
+	name := quote(c.Name)
 	values := old
 	switch {
 	case c.Type == destination.Text && was == destination.Boolean:
