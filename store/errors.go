@@ -23,6 +23,8 @@ var (
 	ErrNotEmpty = errors.New("store is not empty")
 	// ErrSourceChanged means that a store was written to while it was copied.
 	ErrSourceChanged = errors.New("the source changed meanwhile")
+	// ErrStopped means that the store takes no more writes until it is opened again.
+	ErrStopped = errors.New("the store takes no more writes")
 	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store is closed")
 	// ErrSilent means that other hosts may have removed this one (Members).

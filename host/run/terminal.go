@@ -168,8 +168,8 @@ func refusedStream(err error, eligible []string) string {
 
 // mayNotWrite reports whether the run may write nothing more.
 func mayNotWrite(err error) bool {
-	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) ||
-		errors.Is(err, errAbandoned)
+	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrStopped) ||
+		errors.Is(err, store.ErrReadOnly) || errors.Is(err, store.ErrClosed) || errors.Is(err, errAbandoned)
 }
 
 // unwritten returns the result of a run whose terminal event is not durable, which is never a success. The next
@@ -215,7 +215,7 @@ func persist(ctx context.Context, s store.Leases, c *store.Commit) (ack store.Ac
 		var state *store.StateError
 		var sink *store.SinkError
 		if err == nil || mayNotWrite(err) || errors.As(err, &state) || errors.As(err, &sink) ||
-			errors.Is(err, store.ErrReadOnly) {
+			errors.Is(err, store.ErrNotFound) {
 			return ack, err
 		}
 		select {

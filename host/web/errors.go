@@ -52,8 +52,9 @@ var aliases = map[string][]string{
 	"connection_not_ready": {"connection_disabled", "grant_consumed", "grant_expired", "grant_revoked", "grant_invalid",
 		"connector_not_runnable", "binding_unsatisfied", "binding_not_approved", "setting_missing",
 		"secret_missing", "quota_exceeded"},
-	"not_found":   {"connection_not_found", "schedule_not_found"},
-	"unavailable": {"store_no_space", "store_truncated", "store_corrupt", "store_unavailable", "isolation_broken"},
+	"not_found": {"connection_not_found", "schedule_not_found"},
+	"unavailable": {"store_no_space", "store_truncated", "store_corrupt", "store_unavailable", "store_stopped",
+		"isolation_broken"},
 }
 
 var byCode, byAlias = inverted(statuses), inverted(aliases)
@@ -102,6 +103,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 		return NewProblem(409, "run_already_terminal", "The run has ended."), true
 	case errors.Is(err, store.ErrCursorExpired):
 		return NewProblem(410, "cursor_expired", "The cursor is older than what is kept. Read from the beginning."), true
+	case errors.Is(err, store.ErrStopped):
+		return unavailable("store_stopped", "The host stores nothing more until it is started again. Its log says why."), true
 	case errors.Is(err, store.ErrNoSpace):
 		return unavailable("store_no_space", "The host has too little free disk space."), true
 	case errors.Is(err, store.ErrUnavailable):

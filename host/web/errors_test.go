@@ -14,6 +14,7 @@ func TestStoreProblems(t *testing.T) {
 		store.ErrNoSpace:     "store_no_space",
 		store.ErrUnavailable: "store_unavailable",
 		store.ErrReadOnly:    "store_corrupt",
+		store.ErrStopped:     "store_stopped",
 	} {
 		p, known := web.ProblemOf(fmt.Errorf("list runs: %w", err))
 		if !known || p.Status != 503 || p.Code != "unavailable" || p.Details["code"] != code {

@@ -128,7 +128,7 @@ func (s *disk) PerStream() bool { return s.opts.PerStream }
 
 // stop makes the store refuse all writes from now on, because it is unknown whether a step took effect.
 func (s *disk) stop(err error) {
-	err = fmt.Errorf("store stopped writing: %w", err)
+	err = fmt.Errorf("%w: %w", store.ErrStopped, err)
 	s.failure.CompareAndSwap(nil, &err)
 	s.opts.Logger.Error(err.Error())
 }

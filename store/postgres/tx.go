@@ -42,8 +42,8 @@ func (l lock) shared(b *pgx.Batch) { b.Queue("select pg_advisory_xact_lock_share
 
 // ErrRemoved is returned by all writes of a host that was removed because its lease had expired, or because the host
 // was started again.
-var ErrRemoved = errors.New(
-	"this host was not heard of for the time of its lease, or was started a second time; others have ended its runs, and it writes nothing any more: start it again")
+var ErrRemoved = fmt.Errorf("%w: this host was not heard of for the time of its lease, or was started a second time, "+
+	"and others have its runs; start it again", store.ErrStopped)
 
 // write runs fn in a transaction that begins with what lead queues, and repeats that while the server is unavailable.
 // When it returns, the transaction is durable or never will be.

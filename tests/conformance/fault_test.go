@@ -208,6 +208,38 @@ func (g *emitter) EndEmit(e abi.Errno) error {
 	return nil
 }
 
+// A store that refuses a run for good is not asked again. Where it may have refused the run's cursors alone, it is asked
+// once more without them.
+func TestRefusedForGood(t *testing.T) {
+	for refusal, most := range map[error]int{store.ErrStopped: 1, store.ErrReadOnly: 1, store.ErrNotFound: 2} {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			t.Parallel()
+			g := faultStage(t)
+			st := &stoppedStore{Store: g.host.Store, refusal: fmt.Errorf("commit: %w", refusal)}
+			guest := newFakeGuest(started(aRecord, aState, doneOne), exited(0))
+			p := g.perform(t, guest, nil, func(_ *run.Input, d *run.Deps) { d.Store = st })
+			if st.ends != most || p.result.Status != abi.Failed || p.result.Failure.Origin != "storage" {
+				t.Errorf("the end was submitted %d times, and the run %s: %+v", st.ends, p.result.Status, p.result.Failure)
+			}
+		})
+	}
+}
+
+// A stoppedStore refuses the end of a run.
+type stoppedStore struct {
+	store.Store
+	refusal error
+	ends    int
+}
+
+func (s *stoppedStore) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, error) {
+	if !c.End {
+		return s.Store.Submit(ctx, c)
+	}
+	s.ends++
+	return nil, s.refusal
+}
+
 // A run that lost its lease stops its guest and writes nothing more.
 func TestLostLease(t *testing.T) {
 	g := faultStage(t)
