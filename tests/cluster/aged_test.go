@@ -32,11 +32,11 @@ func TestAgedStore(t *testing.T) {
 	defer s.Close()
 	const young, old, week = 20_000, 1_000_000, 3 * 7 * 24 * 3600
 	postgres.Claims(t, s, "warm", 100)
-	server.Age(t, nameOf(url), 0, young, week*young/old)
-	was := server.Queues(t, nameOf(url))
+	server.Age(t, postgres.NameOf(url), 0, young, week*young/old)
+	was := server.Queues(t, postgres.NameOf(url))
 	early, heap := postgres.Claims(t, s, "early", 5000), heapBytes()
-	server.Age(t, nameOf(url), young, old-young, week)
-	is := server.Queues(t, nameOf(url))
+	server.Age(t, postgres.NameOf(url), young, old-young, week)
+	is := server.Queues(t, postgres.NameOf(url))
 	late := postgres.Claims(t, s, "late", 5000)
 	c.Cycle()
 	for _, name := range slices.Sorted(maps.Keys(is)) {

@@ -91,7 +91,7 @@ func TestWrongClocks(t *testing.T) {
 	c.env = map[string]string{"ahead": wrongClock + "=10m", "behind": wrongClock + "=-10m"}
 	c.add("ahead", "behind")
 	ahead, behind := c.hosts["ahead"], c.hosts["behind"]
-	c.server.Exec(t, c.name(), history)
+	c.server.Exec(t, c.name(), postgres.History)
 	ahead.install()
 	second, names := int64(1), []string{"s0", "s1", "s2", "s3"}
 	for _, name := range names {
@@ -128,7 +128,7 @@ func TestWrongClocks(t *testing.T) {
 			}
 		}
 	}
-	if wrong := c.server.Exec(t, c.name(), violations); wrong != "" {
+	if wrong := c.server.Exec(t, c.name(), postgres.Violations); wrong != "" {
 		t.Errorf("history: %s", wrong)
 	}
 	if n := len(ahead.list()); n != 2 {

@@ -11,9 +11,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http/httptest"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -31,35 +29,6 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 	"github.com/sluicehost/sluice/tests/postgres"
 )
-
-// history has PostgreSQL itself write down, in their order, the claims of connections, the commits of
-// runs, their ends, and the removal of hosts, each with the start of a host that did it.
-const history = `
-create table public.history (n bigserial primary key, op text, connection text, run text, fence bigint, commits bigint, writer text, removed text);
-create function public.note() returns trigger language plpgsql as $$ declare r record; begin
-  if tg_op = 'DELETE' then r := old; else r := new; end if;
-  insert into public.history (op, connection, run, fence, commits, writer) values (tg_op, r.connection, r.run, r.fence, r.commits, current_setting('application_name'));
-  return null;
-end $$;
-create function public.note_removed() returns trigger language plpgsql as $$ begin
-  insert into public.history (op, removed) values ('REMOVED', 'sluice ' || old.epoch);
-  return null;
-end $$;
-create trigger note after insert or update or delete on sluice_store.lease for each row execute function public.note();
-create trigger note_removed after delete on sluice_store.member for each row execute function public.note_removed();
-create trigger note_restarted after update on sluice_store.member for each row when (old.epoch <> new.epoch) execute function public.note_removed()`
-
-// violations reads the history: a connection is claimed only while nobody has it, a commit is of the
-// run that has it, under the newest fence and behind the commits before it, and a start of a host
-// does nothing once it was removed.
-const violations = `
-with h as (select *, lag(op) over w as was, lag(run) over w as had, lag(fence) over w as before, lag(commits) over w as done
-  from history where connection is not null window w as (partition by connection order by n))
-select 'n ' || n || ': ' || op || ' of ' || run || ' behind ' || was || ' of ' || had from h
-where was is not null and case op when 'INSERT' then was <> 'DELETE' or fence <= before
-  else was = 'DELETE' or run <> had or fence < before or commits < done end
-union all
-select 'n ' || h.n || ': ' || h.op || ' by a host that was removed' from history h join history r on r.removed = h.writer and r.n < h.n`
 
 // A fault strikes one of the hosts, or what is between them and their data, and is over when it
 // returns. Hosts that ended of it are started again afterwards.
@@ -132,10 +101,7 @@ func (f *faults) epoch(name string) string {
 	return f.server.Exec(f.t, f.name(), "select epoch from sluice_store.member where id = '"+f.hosts[name].id+"'")
 }
 
-func (c *cluster) name() string { return nameOf(c.database) }
-
-// nameOf is the name of the database in a URL.
-func nameOf(url string) string { return path.Base(strings.SplitN(url, "?", 2)[0]) }
+func (c *cluster) name() string { return postgres.NameOf(c.database) }
 
 // gone waits until the others have removed a host.
 func (f *faults) gone(name string) {
@@ -382,7 +348,7 @@ func (f *faults) collector(id store.ConnectionID) *collector {
 func (f *faults) share(connections int) (all []*collector, asks *collector) {
 	f.lease, f.flags = 4*time.Second, []string{"--webhook-loopback"}
 	f.add(f.names...)
-	f.server.Exec(f.t, f.name(), history)
+	f.server.Exec(f.t, f.name(), postgres.History)
 	m := f.hosts[f.names[0]]
 	m.install()
 	wasm, err := build.Connector("tests/crash/pages")
@@ -403,7 +369,7 @@ func (f *faults) share(connections int) (all []*collector, asks *collector) {
 			host.NewDestination{Name: "batches", URL: "webhook:" + s.URL + "/#a-secret-of-some-length-0123456789"}, nil)
 	}
 	rows := f.server.Database(f.t)
-	f.rows, f.out = f.server.Proxy(f.t), nameOf(rows)
+	f.rows, f.out = f.server.Proxy(f.t), postgres.NameOf(rows)
 	m.do("POST", "/v1/destinations", host.NewDestination{Name: "rows", URL: f.rows.Through(f.t, rows)}, nil)
 	for i := range connections {
 		c := f.collector(store.ConnectionID(fmt.Sprintf("pages-%d", i)))
@@ -494,7 +460,7 @@ func strikes(t *testing.T, name string, kinds map[string]fault, slice int) {
 	}
 	asks.checkAsked(m)
 	f.checkTold()
-	if wrong := f.server.Exec(f.t, f.name(), violations); wrong != "" {
+	if wrong := f.server.Exec(f.t, f.name(), postgres.Violations); wrong != "" {
 		f.Torn("history: %s", wrong)
 	}
 }

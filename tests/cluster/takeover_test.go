@@ -145,7 +145,7 @@ func TestManyDue(t *testing.T) {
 	t.Parallel()
 	const schedules = 24
 	c := start(t, postgres.Shared(t), "a", "b", "c")
-	c.server.Exec(t, c.name(), history)
+	c.server.Exec(t, c.name(), postgres.History)
 	a := c.hosts["a"]
 	a.install()
 	for i := range schedules {
@@ -170,7 +170,7 @@ func TestManyDue(t *testing.T) {
 	if by := c.server.Exec(t, c.name(), "select count(distinct writer) > 1 from history where op = 'INSERT'"); by != "t" {
 		t.Error("one host started all of them")
 	}
-	if wrong := c.server.Exec(t, c.name(), violations); wrong != "" {
+	if wrong := c.server.Exec(t, c.name(), postgres.Violations); wrong != "" {
 		t.Errorf("history: %s", wrong)
 	}
 	for i := range schedules {

@@ -3,27 +3,24 @@
 package resume
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/campaign"
+	"github.com/sluicehost/sluice/tests/postgres"
 )
 
-// Numbers of a campaign. A host has a crowd of runs, and each of its kills strikes those that are not over.
+// Numbers of a campaign. A host has a crowd of runs, and each strike at it hits those that are not over.
 const (
 	crowdOfEach = 4 // runs of each connector, as it is and resumable
 	fewOfEach   = 1
-	mostEnds    = 8 // ends of the hosts of one crowd, before one that lasts
+	mostStrikes = 8 // at the hosts of one crowd, before they are left alone
 )
 
 // TestKill kills and stops hosts at random points while many of their runs work, wait, sleep and are being
@@ -33,31 +30,36 @@ func TestKill(t *testing.T) {
 	for kind, open := range stores {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			c := campaign.New(t, "kill -9, runs that wait, work and are resumed, on "+kind)
+			v := newVictim(t, "kill -9, runs that wait, work and are resumed, on "+kind)
 			dir := filepath.Join(t.TempDir(), "data")
-			v := &victim{t: t, c: c, dir: dir, url: open(t, dir), witness: newWitness(t)}
-			v.witness.slow = true
-			each := fewOfEach
-			if campaign.Soak() {
-				each = crowdOfEach
-			}
-			for wanted, n := c.Length(20, 50), 0; c.Runs() < wanted && !t.Failed(); n++ {
-				v.crowd(n, each)
-				t.Logf("crowd %d: %d runs were struck so far", n+1, c.Runs())
-			}
-			v.end()
+			v.join(&member{url: open(t, dir), dir: dir})
+			v.crowds(v.c.Length(20, 50))
+			v.check()
 		})
 	}
 }
 
-// A victim is a host that is killed.
-type victim struct {
-	t       *testing.T
-	c       *campaign.Campaign
-	dir     string
-	url     string
-	witness *witness
-	done    []func(store.Store) // checks of what is stored
+// TestKillHosts is TestKill with hosts that share a database. They are also drained, and stopped with SIGSTOP for
+// longer than their lease, while others live; answers and cancellations go to any of them. No connection has two
+// runs, and nothing comes of a host that was removed.
+func TestKillHosts(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t, "hosts killed, stopped and drained, runs that wait, work and are taken over")
+	server, dirs := postgres.Start(t, "fsync=off", "full_page_writes=off"), t.TempDir()
+	database := server.Database(t)
+	v.shared = server.Dir
+	for n := range 3 {
+		dir := filepath.Join(dirs, fmt.Sprint(n))
+		v.join(&member{url: withData(database, dir) + "&lease=4s", dir: dir})
+		if n == 0 {
+			server.Exec(t, postgres.NameOf(database), postgres.History)
+		}
+	}
+	v.crowds(v.c.Length(6, 50))
+	v.check()
+	if wrong := server.Exec(t, postgres.NameOf(database), postgres.Violations); wrong != "" {
+		t.Errorf("history: %s", wrong)
+	}
 }
 
 // A victimRun is a run of a victim, and what was seen of it.
@@ -71,7 +73,7 @@ type victimRun struct {
 	open  *store.Interaction // the newest question
 	sent  bool               // a host was given its answer
 	taken bool               // a host took it
-	given <-chan state       // what came of the answer to a question, in the host that has not ended yet
+	given <-chan state       // what comes of the answer to a question; nil for none that is on its way
 	to    string             // that question's interrupt
 }
 
@@ -80,20 +82,22 @@ var answersOf = map[string]json.RawMessage{
 	"otp":           json.RawMessage(`{"code": "` + plantedCode + `"}`),
 }
 
-// begin begins a host, every other one of which has runs that wait sleep within a second.
-func (v *victim) begin() *process {
-	if v.c.IntN(2) == 0 {
-		return begin(v.t, v.url, sleeps+"=1")
+// crowds has crowds of runs come to their ends, until so many runs were struck.
+func (v *victim) crowds(wanted int) {
+	each := fewOfEach
+	if campaign.Soak() {
+		each = crowdOfEach
 	}
-	return begin(v.t, v.url)
+	for n := 0; v.c.Runs() < wanted && !v.t.Failed(); n++ {
+		if v.crowd(n, each); v.shared != "" {
+			v.search(v.shared)
+		}
+		v.t.Logf("crowd %d: %d runs were struck so far", n+1, v.c.Runs())
+	}
 }
 
-// pause waits for a random time.
-func (v *victim) pause(most time.Duration) { <-time.After(time.Duration(v.c.Int64N(int64(most)))) }
-
-// crowd has the nth crowd of runs come to their ends, on hosts that end before.
+// crowd has the nth crowd of runs come to their ends, on hosts that are struck before.
 func (v *victim) crowd(n, each int) {
-	p := v.begin()
 	var all []*victimRun
 	for _, guest := range slices.Concat(guests["Go"], guests["C"]) {
 		if slices.Contains(guests["C"], guest) && !hasClang() {
@@ -101,106 +105,118 @@ func (v *victim) crowd(n, each int) {
 			continue
 		}
 		for as, made := range []func(*testing.T, string) string{connector, resumable} {
-			p.must(command{Install: made(v.t, guest)})
+			module := made(v.t, guest)
 			for i := range each {
 				m := &victimRun{guest: guest, connection: fmt.Sprintf("%s%d-%d-%d", guest, as, n, i), resumable: as == 1}
 				config, _ := json.Marshal(map[string]string{"server": v.witness.URL + "/" + m.connection})
-				p.must(command{Connect: m.connection, Config: string(config), Host: v.witness.URL})
+				v.must(command{Install: module, Connect: m.connection, Config: string(config), Host: v.witness.URL})
 				all = append(all, m)
 			}
 		}
 	}
 	v.c.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, m := range all {
-		m.id = p.must(command{Start: m.connection}).Run.ID
+		m.id = v.must(command{Start: m.connection}).Run.ID
 		if m.resumable { // from its start on
-			p.must(command{Until: m.id, Event: "run.started"})
+			v.must(command{Until: m.id, Event: "run.started"})
 		} else { // as soon as it waits
-			v.sees(m, p.must(command{Await: m.id}))
+			v.sees(m, v.must(command{Await: m.id}))
 		}
 	}
-	for n := 0; n < mostEnds && len(unfinished(all)) > 0; n++ {
-		v.lives(p, all)
-		p = v.next(p, all)
+	ways := v.ways()
+	for n := 0; n < mostStrikes && len(unfinished(all)) > 0; n++ {
+		v.lives(all)
+		v.strike(ways[n%len(ways)])
+		for _, m := range all {
+			v.collect(m, false)
+		}
+		v.mend()
+		v.look(all)
 	}
+	v.restore()
 	for _, m := range unfinished(all) {
-		for !m.over {
-			not := ""
-			if m.taken {
-				not = m.open.Interrupt
-			}
-			if v.sees(m, p.must(command{Await: m.id, Not: not})); !m.over {
-				p.must(command{Answer: m.id, Value: answersOf[m.open.Kind]})
-				m.sent, m.taken = true, true
-			}
-		}
+		v.finish(m)
 	}
-	p.stop()
-	v.search()
 }
 
-// lives has a host go on for a while and answers some of its questions.
-func (v *victim) lives(p *process, all []*victimRun) {
+// lives has hosts go on for a while and answer some of their questions.
+func (v *victim) lives(all []*victimRun) {
 	v.pause(300 * time.Millisecond)
-	for range v.c.IntN(4) { // none is a host that ends while it begins
-		v.look(p, all)
+	for range v.c.IntN(4) { // none is a host that is struck while it begins
+		v.look(all)
 		for _, m := range all {
 			if !m.over && v.c.IntN(100) == 0 {
 				m.stops = true
-				p.do(command{Cancel: m.id}) // it may be over by now
+				v.pick().p.send(command{Cancel: m.id}) // it may be over by now
 			}
 			if m.open != nil && !m.over && !m.taken && m.given == nil && v.c.IntN(6) == 0 {
 				m.sent, m.to = true, m.open.Interrupt
-				m.given = p.send(command{Answer: m.id, Value: answersOf[m.open.Kind]})
+				m.given = v.pick().p.send(command{Answer: m.id, Value: answersOf[m.open.Kind]})
 			}
 		}
 		v.pause(500 * time.Millisecond)
 	}
 }
 
-// next ends a host, one way or another, and begins the next.
-func (v *victim) next(p *process, all []*victimRun) *process {
-	if v.c.IntN(4) == 0 {
-		p.stop()
-	} else {
-		p.kill()
-	}
-	v.search()
-	for _, m := range all {
-		if m.given != nil {
-			st, ok := <-m.given
-			m.taken, m.given = m.taken || ok && st.Err == "" && m.to == m.open.Interrupt, nil
+// collect notes what came of an answer, if that is known, or once it is.
+func (v *victim) collect(m *victimRun, wait bool) {
+	var st state
+	ok := false
+	switch {
+	case m.given == nil:
+		return
+	case wait:
+		st, ok = <-m.given
+	default:
+		select {
+		case st, ok = <-m.given:
+		default:
+			return
 		}
 	}
-	p = v.begin()
-	v.c.Cycle()
-	v.c.Struck(v.look(p, all))
-	return p
+	m.taken, m.given = m.taken || ok && st.Err == "" && m.to == m.open.Interrupt, nil
+}
+
+// finish has a run come to its end, on hosts that are left alone.
+func (v *victim) finish(m *victimRun) {
+	v.collect(m, true)
+	for tries := 0; ; tries++ {
+		not := ""
+		if m.taken {
+			not = m.open.Interrupt
+		}
+		if v.sees(m, v.must(command{Await: m.id, Not: not})); m.over {
+			return
+		}
+		if tries == 10 {
+			v.t.Fatalf("%s does not take an answer to %+v", m.connection, m.open)
+		}
+		st := v.do(command{Answer: m.id, Value: answersOf[m.open.Kind]}) // its host may end before it says that it took it
+		m.sent, m.taken = true, st.Err == ""
+	}
 }
 
 func unfinished(all []*victimRun) []*victimRun {
 	return slices.DeleteFunc(slices.Clone(all), func(m *victimRun) bool { return m.over })
 }
 
-// look looks at all runs of a host that are not over yet. It returns how many the end of the host before struck.
-func (v *victim) look(p *process, all []*victimRun) (struck int) {
+// look looks at all runs that are not over yet.
+func (v *victim) look(all []*victimRun) {
 	of, ids := unfinished(all), []store.RunID{} // not nil: a look at no run is one too
 	for _, m := range of {
+		v.collect(m, false)
 		ids = append(ids, m.id)
 	}
-	for i, st := range p.must(command{Look: ids}).All {
-		if v.sees(of[i], st); !of[i].over || reasonOf(st.Run) == "controller_restarted" {
-			struck++
-		}
+	for i, st := range v.must(command{Look: ids}).All {
+		v.sees(of[i], st)
 	}
-	return struck
 }
 
 // sees compares what a run has come to with what was seen of it before.
 func (v *victim) sees(m *victimRun, st state) {
 	if m.open != nil && !m.sent && !m.stops && (st.Open == nil || st.Open.Interrupt != m.open.Interrupt) {
-		v.c.Lost(1, "%s: question %+v became %+v, and the run is %s: %s", m.connection, m.open, st.Open,
-			st.Run.Status, st.Run.Result)
+		v.c.Lost(1, "%s: question %+v became %+v, and the run is %s: %s",
+			m.connection, m.open, st.Open, st.Run.Status, st.Run.Result)
 	}
 	switch {
 	case st.Run.Status != "active":
@@ -219,7 +235,7 @@ func (v *victim) sees(m *victimRun, st state) {
 	}
 }
 
-// ended judges how a run ended. One that is not resumable may have gone on just before its host was killed, and so may
+// ended judges how a run ended. One that is not resumable may have gone on just before its host was struck, and so may
 // one that was being cancelled.
 func (v *victim) ended(m *victimRun, st state) {
 	m.over = true
@@ -231,8 +247,8 @@ func (v *victim) ended(m *victimRun, st state) {
 	if asked := st.Events["interrupt.requested"]; asked > 2 || whole && asked != 2 {
 		v.c.Torn("%s asked %d times", m.connection, asked)
 	}
-	if ends := st.Events["run.completed"] + st.Events["run.failed"] + st.Events["run.cancelled"]; ends != 1 ||
-		len(st.Pieces) > 0 {
+	ends := st.Events["run.completed"] + st.Events["run.failed"] + st.Events["run.cancelled"]
+	if ends != 1 || len(st.Pieces) > 0 {
 		v.c.Torn("%s ended %d times, and left %d pieces of its journal", m.connection, ends, len(st.Pieces))
 	}
 	v.done = append(v.done, func(st store.Store) { v.witness.check(v.t, st, m.connection, paths[m.guest], whole) })
@@ -256,32 +272,10 @@ func reasonOf(r store.Run) string {
 	return result.Reason
 }
 
-// search looks for secrets in every file of the data directory.
-func (v *victim) search() {
-	err := filepath.WalkDir(v.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || strings.Contains(path, "cache") {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, secret := range []string{plantedCookie, plantedCode, plantedBody} {
-			if bytes.Contains(b, []byte(secret)) {
-				v.c.Torn("%s has %s", path, secret)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-}
-
-// end looks at everything that is stored.
-func (v *victim) end() {
-	v.search()
-	h, err := app.Open(v.t.Context(), app.Options{Store: v.url, NoSandbox: true})
+// check stops all hosts and looks at everything that is stored.
+func (v *victim) check() {
+	v.stop()
+	h, err := app.Open(v.t.Context(), app.Options{Store: v.members[0].url, NoSandbox: true})
 	if err != nil {
 		v.t.Fatal(err)
 	}

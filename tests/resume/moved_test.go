@@ -22,9 +22,10 @@ func TestMoves(t *testing.T) {
 	database := server.Database(t)
 	c := campaign.New(t, "kill -9, a run that waits moves to another host")
 	dirs := t.TempDir()
-	v := &victim{t: t, c: c, witness: newWitness(t), url: withData(database, filepath.Join(dirs, "a")) + "&lease=3s"}
+	v := &victim{t: t, c: c, witness: newWitness(t)}
+	url := withData(database, filepath.Join(dirs, "a")) + "&lease=3s"
 	other := withData(database, filepath.Join(dirs, "b")) + "&lease=3s"
-	a := begin(t, v.url)
+	a := begin(t, url)
 	if st := a.do(command{Code: true}); !strings.Contains(st.Err, "admitted already") {
 		t.Fatalf("the first host: %+v", st)
 	}
@@ -45,7 +46,7 @@ func TestMoves(t *testing.T) {
 		b.must(command{Answer: id, Value: json.RawMessage(`{"answer": "autumn"}`)})
 		second := b.must(command{Await: id, Not: first.Open.Interrupt})
 		v.outlives(second)
-		a = begin(t, v.url)
+		a = begin(t, url)
 		b.stop()
 		a.must(command{Answer: id, Value: json.RawMessage(`{"code": "` + plantedCode + `"}`)})
 		last := a.must(command{Await: id, Not: second.Open.Interrupt})
@@ -59,7 +60,7 @@ func TestMoves(t *testing.T) {
 	}
 	a.stop()
 	b.stop()
-	h, err := app.Open(t.Context(), app.Options{Store: v.url, NoSandbox: true})
+	h, err := app.Open(t.Context(), app.Options{Store: url, NoSandbox: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,6 @@ func TestMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{dirs, server.Dir} {
-		v.dir = dir
-		v.search()
+		v.search(dir)
 	}
 }

@@ -5,7 +5,6 @@ package resume
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -35,13 +33,20 @@ const servesIn = "SLUICE_TEST_RESUMES_IN"
 // sleeps has it be short of memory.
 const sleeps = "SLUICE_TEST_SLEEPS"
 
+// exitRemoved is the code of a service that others have removed.
+const exitRemoved = 3
+
 // TestMain is also the worker and the service.
 func TestMain(m *testing.M) {
 	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
 	if url := os.Getenv(servesIn); url != "" {
-		if err := serve(url); err != nil {
+		switch err := serve(url); {
+		case errors.Is(err, store.ErrStopped):
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(exitRemoved)
+		case err != nil:
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -51,15 +56,15 @@ func TestMain(m *testing.M) {
 }
 
 // A command is a line of the service's input; each is answered by one line. They are done one after the other,
-// but that answers are given beside the others.
+// but that answers and cancellations are given beside the others.
 type command struct {
 	N       int    // its number, which its line has too
-	Install string // a module's file
+	Install string // a module's file, before what else is asked
 	Connect string // a connection, of the module that was installed last
 	Config  string
 	Host    string // that it is approved
 
-	Start  string          // a run of a connection
+	Start  string          // the run of a connection that has none yet
 	Await  store.RunID     // its question, another than Not, or its end
 	Not    string          // an interrupt
 	Answer store.RunID     // its question
@@ -70,8 +75,12 @@ type command struct {
 	Until  store.RunID   // its Event is on its timeline
 	Event  string
 
-	Code  bool   // of this host
-	Admit string // a host, with its Value
+	Code    bool   // of this host
+	Admit   string // a host, with its Value
+	Drain   string // a host, while it is On
+	On      bool
+	Holds   bool // how many runs this host has
+	Members bool // the hosts
 }
 
 // A state is what a command came to.
@@ -85,6 +94,9 @@ type state struct {
 	Events map[string]int
 	Host   string // whose Code it is
 	Code   string
+
+	Holds   int
+	Members []string // by id
 }
 
 func options(url string) app.Options {
@@ -106,12 +118,27 @@ type service struct {
 func serve(url string) error {
 	ctx := host.As(context.Background(), host.Principal{ID: "owner", Transport: "ui"})
 	h, err := app.Open(ctx, options(url))
+	var busy *store.BusyError
+	for late := time.Now().Add(time.Minute); errors.As(err, &busy) && time.Now().Before(late); { // by what was killed
+		h, err = app.Open(ctx, options(url))
+	}
 	if err != nil {
 		return err
 	}
 	s, err := h.Service(ctx, app.ServiceOptions{Grace: time.Millisecond})
 	if err != nil {
 		return err
+	}
+	removed, because := s.Removed()
+	if removed != nil {
+		go func() {
+			<-removed
+			gone, cancel := context.WithCancel(ctx)
+			cancel()
+			s.Close(gone)
+			fmt.Fprintln(os.Stderr, because(), h.Close())
+			os.Exit(exitRemoved)
+		}()
 	}
 	x := &service{Service: s, host: h}
 	answers, stop := context.WithCancel(ctx)
@@ -122,7 +149,12 @@ func serve(url string) error {
 	do := func(ctx context.Context, c command) {
 		st, err := x.do(ctx, c)
 		if st.N = c.N; err != nil {
-			st.Err = err.Error()
+			select {
+			case <-removed: // the process is ending
+				return
+			default:
+				st.Err = err.Error()
+			}
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -139,7 +171,7 @@ func serve(url string) error {
 			return h.Close()
 		case err != nil:
 			return err
-		case c.Answer != "":
+		case c.Answer != "", c.Cancel != "":
 			work.Go(func() { do(answers, c) })
 		default:
 			do(ctx, c)
@@ -148,9 +180,12 @@ func serve(url string) error {
 }
 
 func (s *service) do(ctx context.Context, c command) (st state, err error) {
+	if c.Install != "" {
+		if err := s.install(ctx, c.Install); err != nil || c.Connect == "" {
+			return st, err
+		}
+	}
 	switch {
-	case c.Install != "":
-		return st, s.install(ctx, c.Install)
 	case c.Connect != "":
 		now := time.Now()
 		return st, s.host.Store.PutConnection(ctx,
@@ -158,6 +193,10 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 				Settings: json.RawMessage(c.Config), Digest: s.last.Digest, Manifest: s.last.Manifest,
 				Approved: store.Approved{Hosts: []string{c.Host}}, CreatedAt: now, UpdatedAt: now})
 	case c.Start != "":
+		runs, err := s.host.Store.Runs(ctx, store.ConnectionID(c.Start), "", 1)
+		if err != nil || len(runs) > 0 { // started by a host that ended before it said so
+			return state{Run: append(runs, store.Run{})[0]}, err
+		}
 		st.Run, err = s.StartRun(ctx, host.StartRun{WorkflowID: c.Start})
 		return st, err
 	case c.Answer != "":
@@ -204,6 +243,23 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 			return st, err
 		}
 		return st, s.AdmitHost(ctx, c.Admit, code)
+	case c.Drain != "":
+		_, err := s.DrainHost(ctx, c.Drain, c.On)
+		return st, err
+	case c.Holds:
+		leases, err := s.host.Store.Leases(ctx)
+		for _, l := range leases {
+			if l.BootEpoch == s.host.Epoch {
+				st.Holds++
+			}
+		}
+		return st, err
+	case c.Members:
+		all, err := s.Hosts(ctx)
+		for _, m := range all {
+			st.Members = append(st.Members, m.HostID)
+		}
+		return st, err
 	case c.Cancel != "":
 		_, err := s.CancelRun(ctx, c.Cancel, "")
 		return st, err
@@ -216,20 +272,15 @@ func (s *service) install(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(s.host.DataDir, "modules")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	path = filepath.Join(dir, fmt.Sprintf("%x.wasm", sha256.Sum256(wasm)))
-	if err := os.WriteFile(path, wasm, 0o600); err != nil {
-		return err
-	}
-	l, err := s.host.Load(ctx, path, "")
+	c, _, err := s.InstallConnector(ctx, host.InstallConnector{Module: wasm})
 	if err != nil {
 		return err
 	}
-	s.last = l.Connector
-	return s.host.Store.PutConnector(ctx, l.Connector)
+	all, err := s.host.Store.Connectors(ctx)
+	if i := slices.IndexFunc(all, func(x store.Connector) bool { return string(x.ID) == c.ConnectorID }); i >= 0 {
+		s.last = all[i]
+	}
+	return err
 }
 
 // await waits until a run asks, or is over.
@@ -263,7 +314,10 @@ func (s *service) look(ctx context.Context, id store.RunID) (st state, err error
 	}
 	events, err := s.host.Store.Events(ctx, id, 0, 1000)
 	st.Events = map[string]int{}
-	for _, e := range events {
+	for i, e := range events {
+		if e.Sequence != uint64(i) {
+			return st, fmt.Errorf("event %d of run %s where %d belongs", e.Sequence, id, i)
+		}
 		st.Events[e.Type]++
 	}
 	for err == nil {
@@ -362,19 +416,27 @@ func (p *process) send(c command) <-chan state {
 		p.waits[c.N] = came
 	}
 	p.mu.Unlock()
-	if err := json.NewEncoder(p.in).Encode(c); err != nil {
-		p.t.Fatalf("%v\n%s", err, p.errs.String())
-	}
+	_ = json.NewEncoder(p.in).Encode(c) // fails where it has ended, which closes the channel
 	return came
+}
+
+// try is what a command came to. It reports false if the process ended before.
+func (p *process) try(c command) (st state, ok bool) {
+	came := p.send(c)
+	defer p.hurry()()
+	st, ok = <-came
+	return st, ok
+}
+
+// hurry has the process say where it is and end, unless the returned function is called soon.
+func (p *process) hurry() func() bool {
+	return time.AfterFunc(3*time.Minute, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) }).Stop
 }
 
 // do is what a command came to.
 func (p *process) do(c command) state {
 	p.t.Helper()
-	came := p.send(c)
-	late := time.AfterFunc(3*time.Minute, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) }) // which says where it is
-	defer late.Stop()
-	st, ok := <-came
+	st, ok := p.try(c)
 	if !ok {
 		p.t.Fatalf("%+v: it ended\n%s", c, p.errs.String())
 	}
@@ -397,13 +459,20 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
+// wait waits until the service has ended by itself. It returns its exit code and what it said.
+func (p *process) wait() (code int, said string) {
+	defer p.hurry()()
+	<-p.read
+	_ = p.cmd.Wait() // fails for another code than 0
+	return p.cmd.ProcessState.ExitCode(), p.errs.String()
+}
+
 // stop has the service end by itself.
 func (p *process) stop() {
 	p.t.Helper()
 	p.in.Close()
-	<-p.read
-	if err := p.cmd.Wait(); err != nil {
-		p.t.Fatalf("stop: %v\n%s", err, p.errs.String())
+	if code, said := p.wait(); code != 0 {
+		p.t.Fatalf("stop: %d\n%s", code, said)
 	}
 }
 
