@@ -53,7 +53,7 @@ func policyOf(approved []string) (*network.Policy, error) {
 func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens,
 	t *requestLogger) (binding.Binding, error) {
 	if q.Replay != nil {
-		return network.Binding{Session: network.NewReplay(q.Replay.recording)}, nil
+		return network.Binding{Session: network.NewSession(network.NewReplayer(q.Replay.recording))}, nil
 	}
 	if q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork) && !q.Connector.ByLines(abi.BindingNetwork) {
 		return nil, nil
@@ -70,13 +70,13 @@ func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Polic
 	if err != nil {
 		return nil, err
 	}
-	session := network.NewSession(c)
+	var via network.Exchanger = c
 	if q.Record != nil {
-		if session, err = q.Record.begin(c, q, plan); err != nil {
+		if via, err = q.Record.begin(c, q, plan); err != nil {
 			return nil, err
 		}
 	}
-	return ownSession{network.Binding{Session: session}, obtained, h.requests}, nil
+	return ownSession{network.Binding{Session: network.NewSession(via)}, obtained, h.requests}, nil
 }
 
 // OwnerDestinations returns where a secret may be sent at the server origin that an owner names: the manifest's

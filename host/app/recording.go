@@ -31,8 +31,8 @@ func NewRecorder() *Recorder {
 	return r
 }
 
-// begin returns a session that is recorded, and starts the guest's clock.
-func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*network.Session, error) {
+// begin returns a recorder of a client, and starts the guest's clock.
+func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*network.Recorder, error) {
 	start := plan.PartialStart()
 	h, l := &r.header, q.Connector
 	h.Clock = time.Now().UTC().Truncate(time.Millisecond)
@@ -54,9 +54,8 @@ func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*netw
 			return nil, fmt.Errorf("encode state: %w", err)
 		}
 	}
-	session, recorder := network.NewRecorder(c)
-	r.recorder = recorder
-	return session, nil
+	r.recorder = network.NewRecorder(c)
+	return r.recorder, nil
 }
 
 // ErrNotRecorded is returned if the run ended before its connector did, since a replay could not finish either.

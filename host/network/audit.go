@@ -38,7 +38,7 @@ func auditOf(h hop, t target, r *responseHead, err error, began time.Time, masks
 		out.Status, out.Received = r.StatusCode, headerBytes(r.Header)
 	}
 	if err != nil {
-		out.Refused = asError(err).Code
+		out.Refused = AsError(err).Code
 	}
 	return out
 }

@@ -50,21 +50,21 @@ func (r *countedReader) Read(p []byte) (int, error) {
 	case r.runTotal.Add(int64(n)) > r.runLimit:
 		return 0, errReceived(r.runLimit)
 	case r.n > r.limit:
-		return 0, failf(abi.ETOOBIG, "response_too_large", "the body has more than %d bytes as it is sent", r.limit)
+		return 0, Errorf(abi.ETOOBIG, "response_too_large", "the body has more than %d bytes as it is sent", r.limit)
 	}
 	return n, err
 }
 
 func errReceived(most int64) *Error {
-	return failf(abi.ETOOBIG, "receive_limit", "a run may receive %d bytes", most)
+	return Errorf(abi.ETOOBIG, "receive_limit", "a run may receive %d bytes", most)
 }
 
 // encodingOverhead is how much longer than its content an encoded body may be.
 const encodingOverhead = 64 << 10
 
 var (
-	errSlow    = failf(abi.ETIMEOUT, "too_slow", "the server sends less than 1 KiB/s")
-	errTimeout = failf(abi.ETIMEOUT, "timeout", "the request took longer than its timeout")
+	errSlow    = Errorf(abi.ETIMEOUT, "too_slow", "the server sends less than 1 KiB/s")
+	errTimeout = Errorf(abi.ETIMEOUT, "timeout", "the request took longer than its timeout")
 )
 
 // newBody takes over the body of a response. It refuses encodings other than gzip, which
@@ -80,7 +80,7 @@ func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Respon
 	case coding == "gzip" || coding == "x-gzip":
 		b.decoded = &lazyGzip{src: raw}
 	default:
-		return nil, failf(abi.EUNAVAIL, "unsupported_encoding", "the server answered in a coding that is not gzip")
+		return nil, Errorf(abi.EUNAVAIL, "unsupported_encoding", "the server answered in a coding that is not gzip")
 	}
 	return b, nil
 }
@@ -116,7 +116,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 	n, err := b.read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		b.err, b.errorCode = err, asError(err).Code
+		b.err, b.errorCode = err, AsError(err).Code
 	}
 	return n, err
 }
@@ -134,11 +134,11 @@ func (b *Body) read(p []byte) (int, error) {
 	}
 	b.decodedBytes += int64(n)
 	if b.remaining -= int64(n); b.remaining < 0 {
-		return 0, failf(abi.ETOOBIG, "response_too_large", "the body has more than %d bytes; max_bytes raises the limit",
+		return 0, Errorf(abi.ETOOBIG, "response_too_large", "the body has more than %d bytes; max_bytes raises the limit",
 			b.decodedBytes-1)
 	}
 	if b.decodedBytes > ratioFrom && b.decodedBytes > b.raw.n*b.ratio {
-		return 0, failf(abi.ETOOBIG, "response_too_large", "the body unpacks to more than %d times its size", b.ratio)
+		return 0, Errorf(abi.ETOOBIG, "response_too_large", "the body unpacks to more than %d times its size", b.ratio)
 	}
 	var limitErr *Error
 	switch {
@@ -149,7 +149,7 @@ func (b *Body) read(p []byte) (int, error) {
 	case context.Cause(b.ctx) != nil:
 		return 0, contextError(b.ctx)
 	}
-	return 0, failf(abi.EUNAVAIL, "broken_off", "the body broke off after %d bytes", b.decodedBytes)
+	return 0, Errorf(abi.EUNAVAIL, "broken_off", "the body broke off after %d bytes", b.decodedBytes)
 }
 
 // checkRate enforces the minimum rate. Only time spent waiting for the server counts.
@@ -165,7 +165,7 @@ func (b *Body) checkRate(d time.Duration) error {
 }
 
 // Abort ends a Read in progress and makes later ones fail. It is safe for concurrent use.
-func (b *Body) Abort() { b.cancel(errClosed) }
+func (b *Body) Abort() { b.cancel(ErrClosed) }
 
 // Close discards the rest of the body.
 func (b *Body) Close() error {
@@ -189,5 +189,5 @@ func contextError(ctx context.Context) *Error {
 	case errors.Is(cause, context.DeadlineExceeded):
 		return errTimeout
 	}
-	return failf(abi.ECANCELED, "run_cancelled", "the run is ending")
+	return Errorf(abi.ECANCELED, "run_cancelled", "the run is ending")
 }

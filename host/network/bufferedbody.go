@@ -27,7 +27,7 @@ func newBufferedBody(body []byte, broken *Error) *bufferedBody {
 func (t *bufferedBody) Read(p []byte) (int, error) {
 	switch {
 	case t.aborted.Load():
-		return 0, errClosed
+		return 0, ErrClosed
 	case len(t.unread) == 0:
 		return 0, t.endErr
 	}

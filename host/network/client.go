@@ -89,7 +89,7 @@ func (o Options) withDialDefaults() Options {
 
 // Close ends requests in progress, including bodies, and all connections.
 func (c *Client) Close() {
-	c.cancel(errClosed)
+	c.cancel(ErrClosed)
 	c.dialer.close()
 	c.transport.CloseIdleConnections()
 }
@@ -113,7 +113,18 @@ type Stream interface {
 	Abort()
 }
 
-func (c *Client) stopped(bool) *Error { return nil }
+// Stopped implements the exchanger of a session: nothing stops a client.
+func (c *Client) Stopped(bool) *Error { return nil }
+
+// Limits returns what bounds the client's requests.
+func (c *Client) Limits() Limits { return c.options.Limits }
+
+// Seals returns the sealed values of the client.
+func (c *Client) Seals() *Seals { return c.options.Seals }
+
+// Received returns the counter of bytes that the client received, which others that receive for the same run
+// count in too. It is safe for concurrent use.
+func (c *Client) Received() *atomic.Int64 { return &c.received }
 
 // Do makes one request and follows its redirects. ctx ends it until Do returns; after that
 // the body lives until it is closed. The error is an *Error. A request that fails a check
@@ -132,7 +143,7 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 	}
 	reqCtx, cancel := context.WithCancelCause(c.ctx)
 	timeout := time.AfterFunc(total, func() { cancel(errTimeout) })
-	stop := context.AfterFunc(ctx, func() { cancel(errClosed) })
+	stop := context.AfterFunc(ctx, func() { cancel(ErrClosed) })
 	defer stop()
 	end := func() {
 		timeout.Stop()
@@ -151,7 +162,7 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 	if err != nil {
 		end()
 		_ = r.Body.Close() // refused
-		r.audit.Refused = asError(err).Code
+		r.audit.Refused = AsError(err).Code
 		c.options.Audit(r.audit)
 		return nil, c.guestError(err)
 	}
@@ -161,7 +172,7 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 // guestError returns the error for the guest, with sealed values replaced in the
 // server's words.
 func (c *Client) guestError(err error) *Error {
-	out := *asError(err)
+	out := *AsError(err)
 	out.Message = unseal(c.options.Seals.echoes(), out.Message)
 	return &out
 }
@@ -205,7 +216,7 @@ func (c *Client) followRedirects(ctx context.Context, q *Request, t target, w *w
 		to, err := c.redirectTarget(q, t, location, redirects)
 		if err != nil {
 			_ = r.Body.Close() // of a redirect
-			audit.Refused = asError(err).Code
+			audit.Refused = AsError(err).Code
 			c.options.Audit(audit)
 			return nil, err
 		}
@@ -229,7 +240,7 @@ func (c *Client) retryRenewed(ctx context.Context, r *http.Response, audit Hop, 
 	}
 	_ = r.Body.Close() // of a refusal
 	if err != nil {
-		audit.Refused = asError(err).Code
+		audit.Refused = AsError(err).Code
 		return nil, audit, err
 	}
 	c.options.Audit(audit)
@@ -321,7 +332,7 @@ func (c *Client) send(ctx context.Context, h hop, t target, w *wait) (r *respons
 		return nil, nil, err
 	}
 	if c.requests.Add(1) > c.options.Limits.RunRequests {
-		return nil, nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.options.Limits.RunRequests)
+		return nil, nil, Errorf(abi.ERATE, "request_limit", "a run may make %d requests", c.options.Limits.RunRequests)
 	}
 	for _, g := range []*RateLimiter{c.options.ConnectorLimiter, c.options.RateLimiter} {
 		if g == nil {
@@ -346,7 +357,7 @@ func (c *Client) exchange(ctx context.Context, h hop, t target) (*responseHead, 
 	traced := httptrace.WithClientTrace(context.WithValue(ctx, requestKey{}, ctx), w.trace())
 	req, err := http.NewRequestWithContext(traced, h.method, t.url.String(), bytes.NewReader(h.body))
 	if err != nil {
-		return nil, malformed("the request cannot be made of it")
+		return nil, Malformed("the request cannot be made of it")
 	}
 	if len(h.body) == 0 {
 		req.Body, req.GetBody = nil, nil
@@ -370,7 +381,7 @@ func (c *Client) exchange(ctx context.Context, h hop, t target) (*responseHead, 
 	if r.StatusCode == http.StatusSwitchingProtocols { // the rest is not HTTP, and net/http no longer watches it
 		w.cancel(nil)
 		_ = r.Body.Close() // unread
-		return &responseHead{r, w.family()}, failf(abi.EUNAVAIL, "broken_answer", "the server changes the protocol")
+		return &responseHead{r, w.family()}, Errorf(abi.EUNAVAIL, "broken_answer", "the server changes the protocol")
 	}
 	c.received.Add(headerBytes(r.Header))
 	c.options.RateLimiter.observe(t.origin(), r)
@@ -404,7 +415,7 @@ func (w *connTrace) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		Got1xxResponse: func(int, textproto.MIMEHeader) error {
 			if w.informational.Add(1) > most {
-				err := failf(abi.EUNAVAIL, "broken_answer", "the server gave more than %d answers before the answer", most)
+				err := Errorf(abi.EUNAVAIL, "broken_answer", "the server gave more than %d answers before the answer", most)
 				w.cancel(err)
 				return err
 			}
@@ -416,7 +427,7 @@ func (w *connTrace) trace() *httptrace.ClientTrace {
 				w.client.requests.Add(1)
 			}
 			if w.attempts.Load() > 2 {
-				w.cancel(failf(abi.EUNAVAIL, "broken_off", "the server breaks its connections before it answers"))
+				w.cancel(Errorf(abi.EUNAVAIL, "broken_off", "the server breaks its connections before it answers"))
 			}
 		},
 	}
@@ -452,11 +463,11 @@ func exchangeError(err error) *Error {
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &cert):
-		return failf(abi.EUNAVAIL, "tls_failed", "the server's certificate is not valid for this host")
+		return Errorf(abi.EUNAVAIL, "tls_failed", "the server's certificate is not valid for this host")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return failf(abi.ETIMEOUT, "timeout", "the server did not answer in time")
+		return Errorf(abi.ETIMEOUT, "timeout", "the server did not answer in time")
 	}
-	return asError(err)
+	return AsError(err)
 }
 
 // response converts an answer to what the guest gets.
@@ -499,7 +510,7 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		out.Bytes = -1
 	}
 	if out.Bytes > most && r.Request.Method != http.MethodHead {
-		return nil, failf(abi.ETOOBIG, "response_too_large", "the body has %d bytes, the limit is %d; max_bytes raises it",
+		return nil, Errorf(abi.ETOOBIG, "response_too_large", "the body has %d bytes, the limit is %d; max_bytes raises it",
 			out.Bytes, most)
 	}
 	if hasTokens {

@@ -1,11 +1,13 @@
 package network
 
 import (
+	"errors"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/net/publicsuffix"
 )
@@ -23,13 +25,13 @@ type jar struct {
 	cookies *cookiejar.Jar
 
 	mu     sync.Mutex                        // guards stored and total
-	stored map[string]map[string]savedCookie // cookies last set, by setting host and name
+	stored map[string]map[string]SavedCookie // cookies last set, by setting host and name
 	total  int
 }
 
 func newJar() (*jar, error) {
 	c, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
-	return &jar{cookies: c, stored: map[string]map[string]savedCookie{}}, err
+	return &jar{cookies: c, stored: map[string]map[string]SavedCookie{}}, err
 }
 
 // storeFrom takes the cookies of a response.
@@ -60,7 +62,7 @@ func (j *jar) reserve(u *url.URL, c *http.Cookie) bool {
 		j.total++
 	}
 	if names == nil {
-		names = map[string]savedCookie{}
+		names = map[string]SavedCookie{}
 		j.stored[host] = names
 	}
 	names[name] = saveCookie(u, c)
@@ -90,3 +92,56 @@ func (j *jar) addTo(r *http.Request) {
 		r.AddCookie(c)
 	}
 }
+
+// A SavedCookie is a cookie as it was set. The guest never sees it.
+type SavedCookie struct {
+	URL    string       `json:"url"`
+	Cookie *http.Cookie `json:"cookie"`
+}
+
+// saveCookie converts a cookie's age to an absolute expiry, so that it does not change when
+// it is set again.
+func saveCookie(u *url.URL, c *http.Cookie) SavedCookie {
+	saved := *c // #nosec G124 -- a cookie that a server set, not one of ours
+	saved.Raw, saved.Unparsed = "", nil
+	if saved.MaxAge > 0 {
+		saved.Expires, saved.MaxAge = time.Now().Add(time.Duration(min(saved.MaxAge, 400*24*3600))*time.Second), 0
+	}
+	at := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return SavedCookie{at.String(), &saved}
+}
+
+// saved lists the cookies that were set, in no particular order.
+func (j *jar) saved() (out []SavedCookie) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, names := range j.stored {
+		for _, c := range names {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// TakeCookies adds cookies of a host that did not come in an answer to this client, and returns how many it
+// accepted.
+func (c *Client) TakeCookies(host string, cookies []*http.Cookie) int {
+	return c.jar.store(&url.URL{Scheme: "https", Host: host, Path: "/"}, cookies)
+}
+
+// Cookies lists the cookies that the client keeps, for a client that goes on in its place.
+func (c *Client) Cookies() []SavedCookie { return c.jar.saved() }
+
+// RestoreCookies adds cookies that an earlier client kept.
+func (c *Client) RestoreCookies(list []SavedCookie) error {
+	for _, k := range list {
+		u, err := url.Parse(k.URL)
+		if err != nil || k.Cookie == nil {
+			return errBadCookie
+		}
+		c.jar.store(u, []*http.Cookie{k.Cookie})
+	}
+	return nil
+}
+
+var errBadCookie = errors.New("no cookie")

@@ -174,7 +174,7 @@ func (d *dialer) track(conn net.Conn) (net.Conn, error) {
 	closed := d.closed
 	d.mu.Unlock()
 	if closed {
-		return nil, errors.Join(errClosed, t.Close())
+		return nil, errors.Join(ErrClosed, t.Close())
 	}
 	return t, nil
 }
@@ -231,10 +231,10 @@ func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	}
 	list, err := d.resolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
-		return nil, failf(abi.EUNAVAIL, "unreachable", "host %s cannot be found", host)
+		return nil, Errorf(abi.EUNAVAIL, "unreachable", "host %s cannot be found", host)
 	}
 	if len(list) == 0 || len(list) > maxAddresses {
-		return nil, failf(abi.EUNAVAIL, "unreachable", "host %s has %d addresses, want 1 to %d", host,
+		return nil, Errorf(abi.EUNAVAIL, "unreachable", "host %s has %d addresses, want 1 to %d", host,
 			len(list), maxAddresses)
 	}
 	out := make([]netip.Addr, 0, len(list))

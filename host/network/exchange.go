@@ -53,7 +53,7 @@ func (f *inFlightRequests) start(a abi.ExchangeRequest, most int64) (*inFlightRe
 	defer f.mu.Unlock()
 	n := int64(len(a.Frame))
 	if len(f.requests) > 0 && f.bytes+n > most {
-		return nil, failf(abi.ETOOBIG, "request_too_large", "requests that are made at once may have %d bytes together", most)
+		return nil, Errorf(abi.ETOOBIG, "request_too_large", "requests that are made at once may have %d bytes together", most)
 	}
 	w := &inFlightRequest{ExchangeRequest: abi.ExchangeRequest{ID: a.ID, Frame: bytes.Clone(a.Frame)}}
 	f.requests[w] = true
@@ -130,7 +130,7 @@ func (f *inFlightRequests) takeCompleted() []byte {
 func (s *Session) exchange(ctx context.Context, payload []byte) ([]byte, error) {
 	least, asked, err := abi.ParseExchange(payload)
 	if err != nil {
-		return nil, malformed("%v", err)
+		return nil, Malformed("%v", err)
 	}
 	for _, a := range asked {
 		if err := s.startRequest(ctx, a); err != nil {
@@ -149,7 +149,7 @@ func (s *Session) startRequest(ctx context.Context, a abi.ExchangeRequest) error
 	if err := s.reserve(); err != nil {
 		return err
 	}
-	if s.values != nil {
+	if s.recording != nil {
 		s.inFlight.addCompleted(s.perform(ctx, abi.ExchangeRequest{ID: a.ID, Frame: bytes.Clone(a.Frame)}, s.onWait))
 		return nil
 	}
@@ -176,8 +176,8 @@ func (s *Session) perform(ctx context.Context, a abi.ExchangeRequest,
 }
 
 func errorAnswer(id uint32, err error) abi.ExchangeResponse {
-	e := asError(err)
-	return abi.ExchangeResponse{ID: id, Errno: e.Errno, Reply: e.text()}
+	text, errno := AsError(err).Reply()
+	return abi.ExchangeResponse{ID: id, Errno: errno, Reply: text}
 }
 
 // awaitAnswers returns when there are enough answers. While all requests wait for a rate
@@ -200,7 +200,7 @@ func (s *Session) awaitAnswers(ctx context.Context, least uint32) error {
 		case <-s.inFlight.changed:
 		case <-ctx.Done():
 			s.inFlight.cancel()
-			return errClosed
+			return ErrClosed
 		}
 	}
 }

@@ -223,10 +223,16 @@ func TestExchangeRecorded(t *testing.T) {
 			}
 		}
 	}
-	text, _ := recorded(t, e, network.Header{}, do)
-	r, err := network.ParseRecording([]byte(text))
+	recorder := network.NewRecorder(client(t, network.Options{}, e))
+	do(network.NewSession(recorder))
+	text, _, err := recorder.Finish(network.Header{ConnectorID: "c", Module: "m", Connection: "c", Mode: "full_refresh",
+		Clock: time.UnixMilli(1e12).UTC(), Scope: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(network.NewReplay(r))
+	r, err := network.ParseRecording(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(network.NewSession(network.NewReplayer(r)))
 }

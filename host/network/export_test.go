@@ -26,7 +26,7 @@ func Scrub(src io.Reader, forms map[string][]string) io.Reader {
 func Hidden(text, held, value string, forms [][]byte) (hidden, shown string) {
 	v := newValues()
 	if value != "" {
-		v.addSecret("token", held, value, forms)
+		v.AddSecret("token", held, value, forms)
 	}
 	b := v.hideBody([]byte(text), nil, func(string, int) {})
 	return string(b), string(v.show(b))

@@ -176,29 +176,6 @@ func (Kind) Narrower(old, new store.Approved) bool {
 	return err != nil || len(p.Missing(old.Hosts)) > 0
 }
 
-// PolicyOf returns the policy for an owner's approvals. Exactly spelled addresses and
-// special names may lead to private addresses. The error is ErrEntry.
-func PolicyOf(approved []string) (*Policy, error) {
-	var entries []Entry
-	for _, text := range approved {
-		e, err := ParseEntry(text)
-		if err != nil {
-			return nil, fmt.Errorf("approved host: %w", err)
-		}
-		e.Private = !e.Wildcard && Special(e.Host)
-		entries = append(entries, e)
-	}
-	return NewPolicy(entries...), nil
-}
-
-// Missing returns the hosts of a manifest that the policy does not cover.
-func (p *Policy) Missing(wanted []string) []string {
-	return slices.DeleteFunc(slices.Clone(wanted), func(text string) bool {
-		e, err := ParseEntry(text)
-		return err == nil && p.Covers(e)
-	})
-}
-
 // Answerable returns those of wanted that an owner may approve by answering a question.
 // Addresses and names of the owner's own network must be typed instead.
 func Answerable(wanted []string) []string {

@@ -50,8 +50,8 @@ func newValues() *values {
 	return v
 }
 
-// addSecret adds a value of the guest: held is what the guest holds, value what it stands for.
-func (v *values) addSecret(field, held, value string, encodings [][]byte) {
+// AddSecret adds a value of the guest: held is what the guest holds, value what it stands for.
+func (v *values) AddSecret(field, held, value string, encodings [][]byte) {
 	name := plainName(field)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -61,8 +61,8 @@ func (v *values) addSecret(field, held, value string, encodings [][]byte) {
 	v.add(secretMark+name+markEnd, held, value, encodings)
 }
 
-// addSpellings adds spellings of what the guest holds as held.
-func (v *values) addSpellings(held string, encodings [][]byte) {
+// AddSpellings adds spellings of what the guest holds as held.
+func (v *values) AddSpellings(held string, encodings [][]byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for mark, h := range v.guestForms {

@@ -201,3 +201,42 @@ func (p *Policy) Match(scheme, host string, port uint16) (e Entry, step string) 
 	}
 	return e, step
 }
+
+// PolicyOf returns the policy for an owner's approvals. Exactly spelled addresses and
+// special names may lead to private addresses. The error is ErrEntry.
+func PolicyOf(approved []string) (*Policy, error) {
+	var entries []Entry
+	for _, text := range approved {
+		e, err := ParseEntry(text)
+		if err != nil {
+			return nil, fmt.Errorf("approved host: %w", err)
+		}
+		e.Private = !e.Wildcard && Special(e.Host)
+		entries = append(entries, e)
+	}
+	return NewPolicy(entries...), nil
+}
+
+// Missing returns the hosts of a manifest that the policy does not cover.
+func (p *Policy) Missing(wanted []string) []string {
+	return slices.DeleteFunc(slices.Clone(wanted), func(text string) bool {
+		e, err := ParseEntry(text)
+		return err == nil && p.Covers(e)
+	})
+}
+
+// Covers reports whether the policy permits everything that the entry does.
+func (p *Policy) Covers(e Entry) bool {
+	for _, o := range p.entries {
+		if o.Scheme != e.Scheme || o.Port != e.Port {
+			continue
+		}
+		switch {
+		case !e.Wildcard && o.covers(e.Host):
+			return true
+		case e.Wildcard && o.Wildcard && (o.Host == e.Host || o.covers(e.Host)):
+			return true
+		}
+	}
+	return false
+}

@@ -263,7 +263,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func errRate(name string, wait time.Duration) *Error {
-	e := failf(abi.ERATE, "rate_limited", "%s takes the next request in %s", name, wait.Round(time.Millisecond))
+	e := Errorf(abi.ERATE, "rate_limited", "%s takes the next request in %s", name, wait.Round(time.Millisecond))
 	e.RetryAfter = max(wait.Milliseconds(), 1)
 	return e
 }

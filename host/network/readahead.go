@@ -58,7 +58,7 @@ func (a *readAhead) next(most int) ([]byte, error) {
 	}
 	switch {
 	case a.aborted:
-		return nil, errClosed
+		return nil, ErrClosed
 	case len(a.unread) == 0 && len(a.ready) == 0:
 		return nil, a.err
 	case len(a.unread) == 0:

@@ -25,7 +25,7 @@ import (
 // because a value may turn out to be a secret later.
 type Recorder struct {
 	client *Client
-	values *values
+	*values
 
 	mu        sync.Mutex // guards the fields below
 	exchanges []recordedExchange
@@ -40,20 +40,17 @@ type recordedExchange struct {
 	failure *Error
 }
 
-// NewRecorder returns a session that records its exchanges.
-func NewRecorder(c *Client) (*Session, *Recorder) {
-	r := &Recorder{client: c, values: newValues()}
-	return newSession(r, c.options.Limits, c.options.Seals, r.values), r
-}
+// NewRecorder returns a recorder of what a client does.
+func NewRecorder(c *Client) *Recorder { return &Recorder{client: c, values: newValues()} }
 
-var errFull = failf(abi.ETOOBIG, "recording_full", "a run that is recorded may exchange %d MiB; narrow it with --scope",
+var errFull = Errorf(abi.ETOOBIG, "recording_full", "a run that is recorded may exchange %d MiB; narrow it with --scope",
 	MaxRecording>>20)
 
 // Do makes a request and records it, unless the run is ending.
 func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
 	out, err := r.client.Do(ctx, q)
 	if err != nil {
-		e := asError(err)
+		e := AsError(err)
 		if e.Errno == abi.ECANCELED {
 			return nil, e
 		}
@@ -64,7 +61,7 @@ func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
 	_ = out.Body.Close() // read
 	var broken *Error
 	if err != nil {
-		if broken = asError(err); broken.Errno == abi.ECANCELED {
+		if broken = AsError(err); broken.Errno == abi.ECANCELED {
 			return nil, broken
 		}
 	}
@@ -101,7 +98,14 @@ func pairBytes(headers [][2]string) (n int) {
 // Close ends requests in progress.
 func (r *Recorder) Close() { r.client.Close() }
 
-func (r *Recorder) stopped(bool) *Error {
+// Limits are those of the client.
+func (r *Recorder) Limits() Limits { return r.client.Limits() }
+
+// Seals are those of the client.
+func (r *Recorder) Seals() *Seals { return r.client.Seals() }
+
+// Stopped says that a recording is full.
+func (r *Recorder) Stopped(bool) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.full {

@@ -24,7 +24,6 @@ const (
 // to run it again without network and credentials. As a file it has one JSON object per
 // line, beginning with the header. Secrets and credentials are replaced with placeholders
 // (see values).
-// placeholders stand where they were (see values).
 type Recording struct {
 	Header    Header
 	Exchanges []Exchange

@@ -153,6 +153,6 @@ func FuzzRecording(f *testing.F) {
 		if diff := cmp.Diff(r, second); diff != "" {
 			t.Fatal(diff)
 		}
-		network.NewReplay(second) // and nothing of it stops a replay from starting
+		network.NewReplayer(second) // and nothing of it stops a replay from starting
 	})
 }

@@ -15,18 +15,19 @@ import (
 // A Replayer answers a guest's requests from a recording, in its order, without network.
 type Replayer struct {
 	recording *Recording
-	values    *values
+	seals     *Seals
+	*values
 
 	mu    sync.Mutex // guards the fields below
 	next  int
 	fault *Error
 }
 
-// NewReplay returns a session that is answered from a recording.
-func NewReplay(r *Recording) *Session {
-	p := &Replayer{recording: r, values: newValues()}
+// NewReplayer returns a replayer of a recording.
+func NewReplayer(r *Recording) *Replayer {
+	p := &Replayer{recording: r, seals: &Seals{}, values: newValues()}
 	r.standIns(p.values)
-	return newSession(p, DefaultLimits(), &Seals{}, p.values)
+	return p
 }
 
 var credentialNumber = regexp.MustCompile(`\{\{credential:([1-9][0-9]{0,3})\}\}`)
@@ -70,7 +71,7 @@ func (r *Recording) WithStandIns(names []string) (Header, map[string]string) {
 	secrets := map[string]string{}
 	for _, name := range names {
 		secrets[name] = standIn(r.Header.Seed, "secret", name)
-		v.addSecret(name, secrets[name], secrets[name], nil)
+		v.AddSecret(name, secrets[name], secrets[name], nil)
 	}
 	h := r.Header
 	h.Scope, h.State, h.Config = v.show(h.Scope), v.show(h.State), v.show(h.Config)
@@ -125,7 +126,7 @@ func (r *Replayer) compare(q RecordedRequest) *Error {
 }
 
 func mismatch(format string, args ...any) *Error {
-	return failf(abi.EUNAVAIL, "recording_mismatch", format, args...)
+	return Errorf(abi.EUNAVAIL, "recording_mismatch", format, args...)
 }
 
 func (q *RecordedRequest) short() string { return shortText(q.Method + " " + q.URL) }
@@ -186,15 +187,15 @@ func (q *RecordedRequest) bodyText() string {
 	return fmt.Sprintf("%d bytes, %x…", len(q.Body), sum[:4])
 }
 
-// count returns the number of requests answered.
-func (r *Replayer) count() int {
+// Count returns the number of requests answered.
+func (r *Replayer) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.next
 }
 
-// skip continues after the given number of requests.
-func (r *Replayer) skip(behind int) {
+// Skip continues after the given number of requests.
+func (r *Replayer) Skip(behind int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next = min(max(behind, 0), len(r.recording.Exchanges))
@@ -203,7 +204,14 @@ func (r *Replayer) skip(behind int) {
 // Close implements exchanger.
 func (r *Replayer) Close() {}
 
-func (r *Replayer) stopped(gone bool) *Error {
+// Limits are the defaults.
+func (r *Replayer) Limits() Limits { return DefaultLimits() }
+
+// Seals are none, since nothing is sent.
+func (r *Replayer) Seals() *Seals { return r.seals }
+
+// Stopped says how the connector differs from the recording.
+func (r *Replayer) Stopped(gone bool) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if left := r.recording.Exchanges[min(r.next, len(r.recording.Exchanges)):]; r.fault == nil && gone && len(left) > 0 {

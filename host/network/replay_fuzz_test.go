@@ -36,7 +36,7 @@ func FuzzReplay(f *testing.F) {
 			t.Fatalf("written anew it cannot be read: %v\n%s", err, again)
 		}
 		_, secrets := r.WithStandIns([]string{"token"})
-		s := network.NewReplay(r)
+		s := network.NewSession(network.NewReplayer(r))
 		defer s.Close()
 		s.Seal("token", handle, secrets["token"], [][]byte{[]byte(secrets["token"])}, nil)
 		for i := range r.Exchanges {

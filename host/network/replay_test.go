@@ -25,7 +25,8 @@ import (
 // sessionOf records what do makes a guest do, and returns the file.
 func recorded(t *testing.T, e network.Entry, h network.Header, do func(*network.Session)) (string, *network.Review) {
 	t.Helper()
-	s, recorder := network.NewRecorder(client(t, network.Options{}, e))
+	recorder := network.NewRecorder(client(t, network.Options{}, e))
+	s := network.NewSession(recorder)
 	do(s)
 	if code, text := s.Fault(true); code != "" {
 		t.Fatal(code, text)
@@ -47,7 +48,7 @@ func replayed(t *testing.T, file string) *network.Session {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, file)
 	}
-	return network.NewReplay(r)
+	return network.NewSession(network.NewReplayer(r))
 }
 
 // fetch makes a request and reads its answer to the end; it returns all that a
@@ -285,7 +286,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		t.Errorf("settings %s: %v", given.Config, err)
 	}
 	const other = "quite/another+\"value\""
-	s := network.NewReplay(r)
+	s := network.NewSession(network.NewReplayer(r))
 	s.Seal("token", handle, "nothing", nil, nil)
 	s.Protect("pass", other, redact.Forms(other))
 	for i, v := range spellings(other) {
@@ -356,7 +357,7 @@ func TestRecordingIsBounded(t *testing.T) {
 			_, _ = w.Write(make([]byte, 1<<20))
 		}
 	})
-	s, _ := network.NewRecorder(client(t, network.Options{}, e))
+	s := network.NewSession(network.NewRecorder(client(t, network.Options{}, e)))
 	for range 2 {
 		if text, errno := s.Handle(t.Context(), abi.CallNetworkRequest,
 			frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.OK {

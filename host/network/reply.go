@@ -4,15 +4,11 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// reply returns the reply of the request function.
-func (r *Response) reply(handle uint32) []byte { return r.append(nil, handle) }
-
-// append appends the reply to b.
-func (r *Response) append(b []byte, handle uint32) []byte {
+// appendReply appends the reply of the request function to b.
+func appendReply(b []byte, r *Response, handle uint32) []byte {
 	b = strconv.AppendUint(append(b, `{"handle":`...), uint64(handle), 10)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(r.Status), 10)
 	b = append(b, `,"headers":[`...)
@@ -34,23 +30,8 @@ func (r *Response) append(b []byte, handle uint32) []byte {
 
 // inlineReply returns the reply to a request that accepts inline bodies: the length of the JSON,
 // the JSON, and the beginning of the body. Handle 0 says that the body is complete.
-func (r *Response) inlineReply(handle uint32, body []byte) []byte {
-	b := r.append(make([]byte, 4, 512+len(body)), handle)
+func inlineReply(r *Response, handle uint32, body []byte) []byte {
+	b := appendReply(make([]byte, 4, 512+len(body)), r, handle)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
 	return append(b, body...)
-}
-
-// text returns the error text of a failure.
-func (e *Error) text() []byte {
-	b := strictjson.AppendQuote([]byte(`{"code":`), e.Code)
-	b = strictjson.AppendQuote(append(b, `,"message":`...), e.Message)
-	switch {
-	case e.Step != "":
-		b = strictjson.AppendQuote(append(b, `,"detail":{"step":`...), e.Step)
-		b = append(b, '}')
-	case e.Errno == abi.ERATE:
-		b = strconv.AppendInt(append(b, `,"detail":{"retry_after_ms":`...), e.RetryAfter, 10)
-		b = append(b, '}')
-	}
-	return append(b, '}')
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
+// MaxInline is how much of a body the reply to a request may have, in bytes.
+const MaxInline = 256 * abi.KiB
+
 // A Request is a guest's request, bounded and checked.
 type Request struct {
 	Method   string
@@ -39,26 +42,26 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 var scanners = sync.Pool{New: func() any { return &strictjson.Scanner{MaxValues: 1000} }}
 
 // ParseRequest decodes the frame of the request function. Body shares memory with it. The
-// error is an *Error: EINVAL for a malformed request, ETOOBIG beyond a limit, EDENIED for a
+// error is an *Error: EINVAL for a Malformed request, ETOOBIG beyond a limit, EDENIED for a
 // method or header that guests may not use.
 func ParseRequest(frame []byte, l Limits) (*Request, error) {
 	if len(frame) < 4 || uint64(binary.LittleEndian.Uint32(frame)) > uint64(len(frame)-4) {
-		return nil, malformed("the frame is shorter than its head")
+		return nil, Malformed("the frame is shorter than its head")
 	}
 	n := int(binary.LittleEndian.Uint32(frame))
 	head, body := frame[4:4+n], frame[4+n:]
 	if n > maxURL+l.RequestHeaderBytes*2+4*abi.KiB {
-		return nil, failf(abi.ETOOBIG, "request_too_large", "the head of a request may have %d bytes",
+		return nil, Errorf(abi.ETOOBIG, "request_too_large", "the head of a request may have %d bytes",
 			maxURL+l.RequestHeaderBytes*2+4*abi.KiB)
 	}
 	if int64(len(body)) > l.RequestBody {
-		return nil, failf(abi.ETOOBIG, "request_too_large", "the body of a request may have %d bytes", l.RequestBody)
+		return nil, Errorf(abi.ETOOBIG, "request_too_large", "the body of a request may have %d bytes", l.RequestBody)
 	}
 	scanner := scanners.Get().(*strictjson.Scanner)
 	defer scanners.Put(scanner)
 	v, err := scanner.Parse(head, false)
 	if err != nil {
-		return nil, malformed("%v", err)
+		return nil, Malformed("%v", err)
 	}
 	q := &Request{Redirect: "follow", Body: body}
 	for _, m := range []struct {
@@ -78,7 +81,7 @@ func ParseRequest(frame []byte, l Limits) (*Request, error) {
 		{"timeout_ms", int64(l.TotalMost), int64(time.Millisecond), (*int64)(&q.Timeout)},
 		{"wait_ms", int64(l.TotalMost), int64(time.Millisecond), (*int64)(&q.Wait)},
 		{"max_bytes", l.ResponseMost, 1, &q.MaxBytes},
-		{"inline_bytes", readPiece, 1, &q.Inline},
+		{"inline_bytes", MaxInline, 1, &q.Inline},
 	} {
 		if err := numberMember(v, m.name, m.most, m.scale, m.into); err != nil {
 			return nil, err
@@ -88,13 +91,9 @@ func ParseRequest(frame []byte, l Limits) (*Request, error) {
 		return nil, denyf("method", "method %.20q is not one of %s", q.Method, strings.Join(methods, " "))
 	}
 	if !slices.Contains([]string{"follow", "manual", "error"}, q.Redirect) {
-		return nil, malformed("redirect must be follow, manual or error")
+		return nil, Malformed("redirect must be follow, manual or error")
 	}
 	return q, q.readHeaders(v, l)
-}
-
-func malformed(format string, args ...any) *Error {
-	return failf(abi.EINVAL, "invalid_request", format, args...)
 }
 
 func textMember(v strictjson.Value, name string, into *string) error {
@@ -104,7 +103,7 @@ func textMember(v strictjson.Value, name string, into *string) error {
 	}
 	text, ok := m.Text()
 	if !ok {
-		return malformed("%s must be a string", name)
+		return Malformed("%s must be a string", name)
 	}
 	*into = text
 	return nil
@@ -117,7 +116,7 @@ func numberMember(v strictjson.Value, name string, most, scale int64, into *int6
 	}
 	n, ok := m.SafeInteger()
 	if !ok || n < 1 {
-		return malformed("%s must be an integer from 1", name)
+		return Malformed("%s must be an integer from 1", name)
 	}
 	*into = min(n, most/scale) * scale
 	return nil
@@ -149,22 +148,22 @@ func (q *Request) readHeaders(v strictjson.Value, l Limits) error {
 		return nil
 	}
 	if !list.Is(strictjson.KindArray) {
-		return malformed("headers must be an array of pairs")
+		return Malformed("headers must be an array of pairs")
 	}
 	size := 0
 	for item := range list.Items() {
 		pair, ok := headerPair(item)
 		if !ok {
-			return malformed("a header must be a pair of strings")
+			return Malformed("a header must be a pair of strings")
 		}
 		if !httpguts.ValidHeaderFieldName(pair[0]) || !httpguts.ValidHeaderFieldValue(pair[1]) {
-			return malformed("header %.60q is not one", pair[0])
+			return Malformed("header %.60q is not one", pair[0])
 		}
 		if isHostHeader(pair[0]) {
 			return denyf("header", "header %s is set by the host", pair[0])
 		}
 		if size += len(pair[0]) + len(pair[1]) + 4; size > l.RequestHeaderBytes || len(q.Headers) == l.RequestHeaders {
-			return failf(abi.ETOOBIG, "request_too_large", "a request may have %d headers and %d bytes of them",
+			return Errorf(abi.ETOOBIG, "request_too_large", "a request may have %d headers and %d bytes of them",
 				l.RequestHeaders, l.RequestHeaderBytes)
 		}
 		q.Headers = append(q.Headers, pair)
@@ -201,44 +200,44 @@ func (t target) origin() string { return t.scheme + "://" + t.url.Host }
 // a relative redirect, or nil.
 func parseTarget(raw string, from *url.URL) (target, error) {
 	if len(raw) > maxURL {
-		return target{}, failf(abi.ETOOBIG, "request_too_large", "a URL may have %d bytes", maxURL)
+		return target{}, Errorf(abi.ETOOBIG, "request_too_large", "a URL may have %d bytes", maxURL)
 	}
 	if strings.ContainsFunc(raw,
 		func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f || c >= 0x80 && c < 0xa0 }) {
-		return target{}, malformed("a URL has no blanks, backslashes or control characters")
+		return target{}, Malformed("a URL has no blanks, backslashes or control characters")
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return target{}, malformed("the URL cannot be read")
+		return target{}, Malformed("the URL cannot be read")
 	}
 	if from != nil {
 		u = from.ResolveReference(u)
 	}
 	if u.User != nil {
-		return target{}, malformed("a URL has no user name and no password; send an Authorization header")
+		return target{}, Malformed("a URL has no user name and no password; send an Authorization header")
 	}
 	if u.Scheme == "" {
-		return target{}, malformed("the URL is not absolute")
+		return target{}, Malformed("the URL is not absolute")
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
 		return target{}, denyf("scheme", "scheme %.20q is neither https nor http", u.Scheme)
 	}
 	if u.Opaque != "" || u.Host == "" {
-		return target{}, malformed("the URL is not absolute")
+		return target{}, Malformed("the URL is not absolute")
 	}
 	host, err := CanonicalHost(u.Hostname())
 	if err != nil {
-		return target{}, malformed("%v", err)
+		return target{}, Malformed("%v", err)
 	}
 	port, ok := portOf(u)
 	if !ok {
-		return target{}, malformed("the port of the URL is not one")
+		return target{}, Malformed("the port of the URL is not one")
 	}
 	t := target{url: u, scheme: u.Scheme, host: host, port: port}
 	u.Host = hostPort(u.Scheme, host, port)
 	u.Fragment, u.RawFragment = "", ""
 	if len(u.String()) > maxURL { // resolving and escaping make it longer
-		return target{}, failf(abi.ETOOBIG, "request_too_large", "a URL may have %d bytes", maxURL)
+		return target{}, Errorf(abi.ETOOBIG, "request_too_large", "a URL may have %d bytes", maxURL)
 	}
 	return t, nil
 }

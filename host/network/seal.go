@@ -120,7 +120,7 @@ func SealedOrigin(text string) (string, error) {
 	case err != nil:
 		return "", err
 	case t.url.RawQuery != "" || strings.Trim(t.url.Path, "/") != "":
-		return "", malformed("an origin has neither path nor query")
+		return "", Malformed("an origin has neither path nor query")
 	case t.scheme == "http" && !isLoopback(t.host):
 		return "", denyf("scheme", "a secret goes over https, or over http to this machine itself")
 	}
@@ -247,7 +247,7 @@ func (s *Seals) substitute(ctx context.Context, h hop, t target) (hop, *substitu
 // containsValue reports whether a URL contains a sealed value in any spelling.
 func (s *Seals) containsValue(u *url.URL) bool {
 	echoes := s.echoes()
-	query, _ := url.QueryUnescape(u.RawQuery) // if it is malformed, the raw URL is checked
+	query, _ := url.QueryUnescape(u.RawQuery) // if it is Malformed, the raw URL is checked
 	for _, text := range []string{u.String(), u.Path, query} {
 		if unseal(echoes, text) != text {
 			return true

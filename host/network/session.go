@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,10 +16,10 @@ import (
 // A Session serves the calls of one guest: request and exchange, and read and close of
 // their handles. Calls are serialised; Close may be concurrent with one.
 type Session struct {
-	exchanger exchanger
+	exchanger Exchanger
 	limits    Limits
 	seals     *Seals
-	values    *values    // nil without a recording
+	recording recording  // nil without one
 	serving   sync.Mutex // held during a call; taken before mu
 
 	mu       sync.Mutex // guards the fields below
@@ -33,20 +32,28 @@ type Session struct {
 	onWait   func(origin string, until time.Time)
 }
 
-// An exchanger makes requests: a Client, a Recorder, or a Replayer.
-type exchanger interface {
+// An Exchanger makes the requests of a session: a Client, a Recorder, or a Replayer.
+type Exchanger interface {
 	Do(context.Context, *Request) (*Response, error)
 	Close()
-	// stopped returns why the run cannot go on, or with gone, after the guest's exit, why
+	// Stopped returns why the run cannot go on, or with gone, after the guest's exit, why
 	// it does not count; nil for neither.
-	stopped(gone bool) *Error
+	Stopped(gone bool) *Error
+	Limits() Limits
+	Seals() *Seals
 }
 
-func NewSession(c *Client) *Session { return newSession(c, c.options.Limits, c.options.Seals, nil) }
+// A recording is an Exchanger that hides the guest's secrets in what it has on file.
+type recording interface {
+	AddSecret(field, held, value string, encodings [][]byte)
+	AddSpellings(held string, encodings [][]byte)
+}
 
-func newSession(x exchanger, l Limits, seals *Seals, v *values) *Session {
-	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1,
-		inFlight: newInFlightRequests()}
+// NewSession returns a session whose requests x makes.
+func NewSession(x Exchanger) *Session {
+	r, _ := x.(recording)
+	return &Session{exchanger: x, limits: x.Limits(), seals: x.Seals(), recording: r, handles: map[uint32]Stream{},
+		next: 1, inFlight: newInFlightRequests()}
 }
 
 // TakeCookies adds cookies of a host that a browser of the same run received, and returns
@@ -58,7 +65,7 @@ func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
 	if !ok {
 		return 0
 	}
-	return c.jar.store(&url.URL{Scheme: "https", Host: host, Path: "/"}, cookies)
+	return c.TakeCookies(host, cookies)
 }
 
 // Received returns the counter of bytes that the run received, for other components that
@@ -66,7 +73,7 @@ func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
 // for concurrent use.
 func (s *Session) Received() *atomic.Int64 {
 	if c, ok := s.exchanger.(*Client); ok {
-		return &c.received
+		return c.Received()
 	}
 	return nil
 }
@@ -112,8 +119,8 @@ func (g contextBody) Close() error {
 // Seal implements binding.Sealer.
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.seals.Add(field, handle, value, forms, to)
-	if s.values != nil {
-		s.values.addSecret(field, handle, value, forms)
+	if s.recording != nil {
+		s.recording.AddSecret(field, handle, value, forms)
 	}
 }
 
@@ -121,15 +128,15 @@ func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Des
 // entries. forms are its encodings.
 func (s *Session) Protect(field, value string, forms [][]byte) {
 	s.seals.Protect(forms)
-	if s.values != nil {
-		s.values.addSecret(field, value, value, forms)
+	if s.recording != nil {
+		s.recording.AddSecret(field, value, value, forms)
 	}
 }
 
 // Fault implements binding.Requester: a recording is full, or a replayed run differs from
 // its recording.
 func (s *Session) Fault(gone bool) (code, message string) {
-	if e := s.exchanger.stopped(gone); e != nil {
+	if e := s.exchanger.Stopped(gone); e != nil {
 		return e.Code, e.Message
 	}
 	return "", ""
@@ -139,8 +146,8 @@ func (s *Session) Fault(gone bool) (code, message string) {
 // the server refuses with 401 is repeated once if from has another value.
 func (s *Session) SealCurrent(field, handle string, from ValueSource, to []abi.Destination) {
 	s.seals.AddSource(field, handle, from, to)
-	if s.values != nil {
-		s.values.addSecret(field, handle, handle, nil)
+	if s.recording != nil {
+		s.recording.AddSecret(field, handle, handle, nil)
 	}
 }
 
@@ -148,8 +155,8 @@ func (s *Session) SealCurrent(field, handle string, from ValueSource, to []abi.D
 // handle. It may be called during Handle.
 func (s *Session) Echo(handle string, forms [][]byte) {
 	s.seals.Echo(handle, forms)
-	if s.values != nil {
-		s.values.addSpellings(handle, forms)
+	if s.recording != nil {
+		s.recording.AddSpellings(handle, forms)
 	}
 }
 
@@ -169,8 +176,8 @@ func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]
 	defer s.serving.Unlock()
 	reply, err := s.serve(ctx, call, payload)
 	if err != nil {
-		e := asError(err)
-		return e.text(), e.Errno
+		e := AsError(err)
+		return e.Reply()
 	}
 	return reply, abi.OK
 }
@@ -189,7 +196,7 @@ func (s *Session) serve(ctx context.Context, call abi.Call, payload []byte) ([]b
 	case abi.CallClose:
 		return nil, s.closeHandle(payload)
 	}
-	return nil, failf(abi.ENOTSUP, "unsupported", "this host does not know that call")
+	return nil, Errorf(abi.ENOTSUP, "unsupported", "this host does not know that call")
 }
 
 // request makes a request for which a handle is reserved, and keeps its body under that. It
@@ -216,7 +223,7 @@ func (s *Session) request(ctx context.Context, frame []byte,
 	if q.Inline > 0 && r.Sent >= 0 && r.Sent <= q.Inline {
 		var end bool
 		if inline, end = readInline(ctx, r.Body, r.Sent); end {
-			return r.inlineReply(0, inline), r.Body.Close()
+			return inlineReply(r, 0, inline), r.Body.Close()
 		}
 	}
 	kept = true
@@ -225,9 +232,9 @@ func (s *Session) request(ctx context.Context, frame []byte,
 		return nil, errors.Join(err, r.Body.Close())
 	}
 	if q.Inline > 0 {
-		return r.inlineReply(handle, inline), nil
+		return inlineReply(r, handle, inline), nil
 	}
-	return r.reply(handle), nil
+	return appendReply(nil, r, handle), nil
 }
 
 // readInline reads a body that fits into a reply; sent is its encoded length. If it does not fit
@@ -256,7 +263,7 @@ func (s *Session) reserve() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.handles)+s.reserved >= abi.MaxHandles {
-		return failf(abi.ETOOBIG, "too_many_handles", "at most %d handles may be open; close some", abi.MaxHandles)
+		return Errorf(abi.ETOOBIG, "too_many_handles", "at most %d handles may be open; close some", abi.MaxHandles)
 	}
 	s.reserved++
 	return nil
@@ -268,8 +275,6 @@ func (s *Session) releaseReserved() {
 	s.reserved--
 }
 
-var errClosed = failf(abi.ECANCELED, "run_cancelled", "the run is ending")
-
 // openHandle opens the reserved handle.
 func (s *Session) openHandle(b Stream, long bool) (uint32, error) {
 	stream := b
@@ -277,7 +282,7 @@ func (s *Session) openHandle(b Stream, long bool) (uint32, error) {
 	defer s.mu.Unlock()
 	s.reserved--
 	if s.closed {
-		return 0, errClosed
+		return 0, ErrClosed
 	}
 	if b, ok := b.(*Body); ok && long && s.readAheadCount() < maxReadAheads {
 		stream = newReadAhead(b)
@@ -306,7 +311,7 @@ func (s *Session) body(handle uint32) (Stream, error) {
 	defer s.mu.Unlock()
 	b := s.handles[handle]
 	if b == nil {
-		return nil, failf(abi.ENOENT, "unknown_handle", "there is no such handle")
+		return nil, Errorf(abi.ENOENT, "unknown_handle", "there is no such handle")
 	}
 	return b, nil
 }
@@ -314,7 +319,7 @@ func (s *Session) body(handle uint32) (Stream, error) {
 func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 	handle, most, err := abi.ParseRead(payload)
 	if err != nil {
-		return nil, malformed("%v", err)
+		return nil, Malformed("%v", err)
 	}
 	b, err := s.body(handle)
 	if err != nil || most == 0 {
@@ -343,12 +348,12 @@ func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 }
 
 // readPiece bounds the memory that one read takes in the host.
-const readPiece = 256 * abi.KiB
+const readPiece = MaxInline
 
 func (s *Session) closeHandle(payload []byte) error {
 	handle, err := abi.ParseClose(payload)
 	if err != nil {
-		return malformed("%v", err)
+		return Malformed("%v", err)
 	}
 	b, err := s.body(handle)
 	if err != nil {
@@ -376,4 +381,25 @@ func (s *Session) Close() error {
 		_ = b.Close() // as above
 	}
 	return nil
+}
+
+// SealTokens makes values at these places of answers handles. It is called before the first
+// Handle.
+func (s *Session) SealTokens(places []abi.SessionToken, mint Mint) {
+	if len(places) == 0 {
+		return
+	}
+	if p, ok := s.exchanger.(*Replayer); ok {
+		p.StandInTokens(places, mint)
+		return
+	}
+	minted := mint
+	if s.recording != nil {
+		minted = func(field string, n int, value string) (string, [][]byte) {
+			handle, forms := mint(field, n, value)
+			s.recording.AddSecret(field, handle, value, forms)
+			return handle, forms
+		}
+	}
+	s.seals.SealTokens(places, minted)
 }

@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
-	"time"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -18,26 +15,8 @@ type sessionState struct {
 	Open       []uint32      `json:"open,omitempty"` // handles of bodies not read to their end
 	Unanswered []uint32      `json:"away,omitempty"` // requests whose answers the guest does not have
 	Received   int64         `json:"received"`
-	Cookies    []savedCookie `json:"cookies,omitempty"`
+	Cookies    []SavedCookie `json:"cookies,omitempty"`
 	Replayed   int           `json:"asked,omitempty"` // requests answered from a recording
-}
-
-// A savedCookie is a cookie as it was set. The guest never sees it.
-type savedCookie struct {
-	URL    string       `json:"url"`
-	Cookie *http.Cookie `json:"cookie"`
-}
-
-// saveCookie converts a cookie's age to an absolute expiry, so that it does not change when
-// it is set again.
-func saveCookie(u *url.URL, c *http.Cookie) savedCookie {
-	saved := *c // #nosec G124 -- a cookie that a server set, not one of ours
-	saved.Raw, saved.Unparsed = "", nil
-	if saved.MaxAge > 0 {
-		saved.Expires, saved.MaxAge = time.Now().Add(time.Duration(min(saved.MaxAge, 400*24*3600))*time.Second), 0
-	}
-	at := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	return savedCookie{at.String(), &saved}
 }
 
 // SaveState implements binding.StateSaver: cookies and the count of received bytes. Bodies that are
@@ -47,9 +26,9 @@ func (s *Session) SaveState(breakOff bool) ([]byte, string) {
 	h := sessionState{Unanswered: s.inFlight.unanswered()}
 	switch x := s.exchanger.(type) {
 	case *Client:
-		h.Received, h.Cookies = x.received.Load(), x.jar.saved()
+		h.Received, h.Cookies = x.Received().Load(), x.Cookies()
 	case *Replayer:
-		h.Replayed = x.count()
+		h.Replayed = x.Count()
 	default:
 		return nil, "it is recorded"
 	}
@@ -58,7 +37,7 @@ func (s *Session) SaveState(breakOff bool) ([]byte, string) {
 	reserved := s.reserved
 	s.mu.Unlock()
 	switch {
-	case s.seals.hasIssued():
+	case s.seals.HasIssued():
 		return nil, "it has a token of a server that only its host knows"
 	case !breakOff && len(h.Open)+reserved > 0:
 		return nil, "it has not read all of an answer of a server"
@@ -80,16 +59,12 @@ func (s *Session) RestoreState(b []byte) error {
 	}
 	switch x := s.exchanger.(type) {
 	case *Client:
-		for _, k := range h.Cookies {
-			u, err := url.Parse(k.URL)
-			if err != nil || k.Cookie == nil {
-				return fmt.Errorf("read what a session held: %w", errBadCookie)
-			}
-			x.jar.store(u, []*http.Cookie{k.Cookie})
+		if err := x.RestoreCookies(h.Cookies); err != nil {
+			return fmt.Errorf("read what a session held: %w", err)
 		}
-		x.received.Store(h.Received)
+		x.Received().Store(h.Received)
 	case *Replayer:
-		x.skip(h.Replayed)
+		x.Skip(h.Replayed)
 	}
 	for _, id := range h.Unanswered {
 		s.inFlight.addCompleted(errorAnswer(id, errReplyLost))
@@ -105,18 +80,18 @@ func (s *Session) RestoreState(b []byte) error {
 
 // errReplyLost says that the host ended between a request and its answer. The server may
 // have processed the request, so it is not repeated; the connector has to find out.
-var errReplyLost = failf(abi.EUNAVAIL, "reply_lost",
+var errReplyLost = Errorf(abi.EUNAVAIL, "reply_lost",
 	"the host ended before the answer was kept; the server may have got the request")
 
 // LostReply implements binding.StateSaver.
 func (s *Session) LostReply(call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	if call != abi.CallNetworkExchange {
-		return errReplyLost.text(), errReplyLost.Errno
+		return errReplyLost.Reply()
 	}
 	_, asked, err := abi.ParseExchange(payload)
 	if err != nil {
-		e := malformed("%v", err)
-		return e.text(), e.Errno
+		e := Malformed("%v", err)
+		return e.Reply()
 	}
 	for _, a := range asked {
 		s.inFlight.addCompleted(errorAnswer(a.ID, errReplyLost))
@@ -128,25 +103,11 @@ func (s *Session) LostReply(call abi.Call, payload []byte) ([]byte, abi.Errno) {
 type brokenBody struct{}
 
 func (brokenBody) Read([]byte) (int, error) {
-	return 0, failf(abi.EUNAVAIL, "broken_off", "the body broke off: the host that read it ended")
+	return 0, Errorf(abi.EUNAVAIL, "broken_off", "the body broke off: the host that read it ended")
 }
 
 func (brokenBody) Close() error { return nil }
 func (brokenBody) Abort()       {}
-
-var errBadCookie = fmt.Errorf("no cookie")
-
-// saved lists the cookies that were set, in no particular order.
-func (j *jar) saved() (out []savedCookie) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, names := range j.stored {
-		for _, c := range names {
-			out = append(out, c)
-		}
-	}
-	return out
-}
 
 // unanswered lists the requests in progress or with answers not yet taken.
 func (f *inFlightRequests) unanswered() (ids []uint32) {
@@ -160,11 +121,4 @@ func (f *inFlightRequests) unanswered() (ids []uint32) {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// hasIssued reports whether the guest has a handle for a value that came from a server.
-func (s *Seals) hasIssued() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tokens != nil && len(s.tokens.issued) > 0
 }

@@ -150,7 +150,7 @@ func TestNoPartOfAValue(t *testing.T) {
 					for _, pad := range []int{0, 32<<10 - 20, 1<<20 + 5} {
 						var s *network.Session
 						if s = network.NewSession(c); way == "recorded" {
-							s, _ = network.NewRecorder(c)
+							s = network.NewSession(network.NewRecorder(c))
 						}
 						s.Seal("key", handle, long, redact.Forms(long),
 							[]abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})

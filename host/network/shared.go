@@ -124,7 +124,7 @@ func (g *RateLimiter) storePace() store.Pace {
 }
 
 func errStoreUnavailable(name string) *Error {
-	e := failf(abi.ERATE, "rate_limited", "the store in which hosts share the pace toward %s does not answer", name)
+	e := Errorf(abi.ERATE, "rate_limited", "the store in which hosts share the pace toward %s does not answer", name)
 	e.RetryAfter = time.Second.Milliseconds()
 	return e
 }

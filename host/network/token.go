@@ -42,44 +42,13 @@ type tokens struct {
 // An issue is a value of a field that came from an origin.
 type issue struct{ field, origin, value string }
 
-// SealTokens makes values at these places of answers handles. It is called before the first
-// Handle.
-func (s *Session) SealTokens(places []abi.SessionToken, mint Mint) {
-	if len(places) == 0 {
-		return
-	}
-	if p, ok := s.exchanger.(*Replayer); ok {
-		p.standInTokens(places, mint)
-		return
-	}
-	minted := mint
-	if s.values != nil {
-		minted = func(field string, n int, value string) (string, [][]byte) {
-			handle, forms := mint(field, n, value)
-			s.values.addSecret(field, handle, value, forms)
-			return handle, forms
-		}
-	}
-	places = slices.Clone(places)
-	for i := range places {
-		origin, err := parseTarget(places[i].Origin, nil)
-		places[i].Origin = ""
-		if err == nil { // an invalid place applies to every server
-			places[i].Origin = origin.origin()
-		}
-	}
-	s.seals.mu.Lock()
-	defer s.seals.mu.Unlock()
-	s.seals.tokens = &tokens{places, minted, map[issue]string{}, map[string]int{}}
-}
-
-// standInTokens gives the guest of a replay the handles of the recorded run, whose tokens
+// StandInTokens gives the guest of a replay the handles of the recorded run, whose tokens
 // are placeholders in the recording.
-func (r *Replayer) standInTokens(places []abi.SessionToken, mint Mint) {
+func (r *Replayer) StandInTokens(places []abi.SessionToken, mint Mint) {
 	for _, field := range fieldsOf(places) {
 		for n := 1; n <= tokenValues; n++ {
 			handle, _ := mint(field, n, "")
-			r.values.addSecret(field, handle, handle, nil)
+			r.values.AddSecret(field, handle, handle, nil)
 		}
 	}
 }
@@ -91,6 +60,21 @@ func fieldsOf(places []abi.SessionToken) (fields []string) {
 		}
 	}
 	return fields
+}
+
+// SealTokens makes values at these places of answers handles. It is called before the first request.
+func (s *Seals) SealTokens(places []abi.SessionToken, mint Mint) {
+	places = slices.Clone(places)
+	for i := range places {
+		origin, err := parseTarget(places[i].Origin, nil)
+		places[i].Origin = ""
+		if err == nil { // an invalid place applies to every server
+			places[i].Origin = origin.origin()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens = &tokens{places, mint, map[issue]string{}, map[string]int{}}
 }
 
 // placesIn returns the places in an answer to a request for t: those in bodies, or the
@@ -203,7 +187,7 @@ func (s *Seals) sealBody(t target, status int, src io.Reader) *bufferedBody {
 		body, err = s.sealJSON(places, t, status, body)
 	}
 	if err != nil {
-		return newBufferedBody(nil, asError(err))
+		return newBufferedBody(nil, AsError(err))
 	}
 	return newBufferedBody(body, nil)
 }
@@ -281,4 +265,11 @@ func atPointer(v strictjson.Value, pointer string) (strictjson.Value, bool) {
 		v = m
 	}
 	return v, true
+}
+
+// HasIssued reports whether the guest has a handle for a value that came from a server.
+func (s *Seals) HasIssued() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tokens != nil && len(s.tokens.issued) > 0
 }

@@ -138,7 +138,7 @@ func TestSessionToken(t *testing.T) {
 			c := client(t, network.Options{}, e)
 			s := network.NewSession(c)
 			if way == "recorded" {
-				s, _ = network.NewRecorder(c)
+				s = network.NewSession(network.NewRecorder(c))
 			}
 			s.SealTokens(tokensAt(base), minting)
 			got, status := answerTo(t, s, base+tt.ask, way == "inline")

@@ -27,7 +27,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer r.Body.Close()
 		body, err := io.ReadAll(io.LimitReader(r.Body, t.MaxBody+1))
 		if err != nil || int64(len(body)) > t.MaxBody {
-			return nil, malformed("the body of a request of the host may have %d bytes", t.MaxBody)
+			return nil, Malformed("the body of a request of the host may have %d bytes", t.MaxBody)
 		}
 		q.Body = body
 	}
