@@ -17,7 +17,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/build"
@@ -52,7 +52,7 @@ func jail(t *testing.T, f *fake) *jailed {
 	}
 	j.host, err = app.Open(context.Background(), app.Options{
 		Store: "badger:" + j.data + "?memory=small", CacheDir: cache, Log: slog.New(slog.NewTextHandler(&j.log, nil)),
-		Pace: network.Pace{PerSecond: 200, Burst: 50, AtOnce: 4, LongestStop: time.Minute},
+		Pace: egress.Pace{PerSecond: 200, Burst: 50, AtOnce: 4, LongestStop: time.Minute},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -99,14 +99,14 @@ func approvedDestinations(m *abi.Manifest, fields map[string][]abi.Destination) 
 }
 
 func approvedDestination(f abi.SecretField, d abi.Destination, path string) (abi.Destination, error) {
-	origin, err := network.SealedOrigin(d.Origin)
+	origin, err := egress.SealedOrigin(d.Origin)
 	if err != nil || len(d.Origin) > maxOrigin {
 		return d, invalid(path+".origin", "origin_invalid", "want https://HOST[:PORT], or http:// for this machine")
 	}
 	for _, asked := range f.Destinations {
 		own := asked.Origin
 		if own != abi.OwnerOrigin {
-			if own, err = network.SealedOrigin(asked.Origin); err != nil {
+			if own, err = egress.SealedOrigin(asked.Origin); err != nil {
 				continue
 			}
 		}

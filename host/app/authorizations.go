@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/run"
 )
@@ -150,7 +150,7 @@ func (as *authorizations) finish(now *host.Authorization, err error) {
 	if err == nil {
 		return
 	}
-	var denied *network.Error
+	var denied *egress.Error
 	var failed *oauth.Error
 	var refused *host.Refusal
 	now.Status = host.AuthorizationFailed

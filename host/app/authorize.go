@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/run"
@@ -66,7 +67,7 @@ func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err erro
 // begin approves the hosts of a request for its connection and returns the client that authorizes the secret.
 // The client sends its requests through via, which the caller closes.
 func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth,
-	secret string) (c *oauth.Client, via *network.Client, err error) {
+	secret string) (c *oauth.Client, via *egress.Client, err error) {
 	m := who.Connector.Manifest
 	if az.DataDir == "" {
 		return nil, nil, host.Refuse("unavailable", "a store in memory keeps no secrets")
@@ -113,7 +114,7 @@ func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth,
 
 // tokenPolicy returns the policy for approved hosts, or a binding_not_approved refusal if it misses a server of the
 // secret.
-func tokenPolicy(o *abi.OAuth, id store.ConnectionID, approved []string) (*network.Policy, error) {
+func tokenPolicy(o *abi.OAuth, id store.ConnectionID, approved []string) (*egress.Policy, error) {
 	policy, err := policyOf(approved)
 	if err != nil {
 		return nil, err
@@ -134,12 +135,12 @@ func unusable(id store.ConnectionID, code string, m *abi.Manifest) error {
 
 // client returns the client that authorizes a secret, and the network client that it uses.
 func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string,
-	p *network.Policy) (*oauth.Client, *network.Client, error) {
+	p *egress.Policy) (*oauth.Client, *egress.Client, error) {
 	secrets, err := az.secrets.ofRun(m, conn.ID, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	via, err := az.bindings.client(network.Options{Policy: p}, &requestLogger{dir: az.directory, connection: conn.ID})
+	via, err := az.bindings.client(egress.Options{Policy: p}, &requestLogger{dir: az.directory, connection: conn.ID})
 	if err != nil {
 		return nil, nil, err
 	}

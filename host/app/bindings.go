@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/network"
@@ -68,7 +69,7 @@ type opening struct {
 	bindings *bindings
 	request  RunRequest
 	plan     *run.Plan
-	reserved *network.Policy // hosts that only the host itself reaches, for tokens
+	reserved *egress.Policy // hosts that only the host itself reaches, for tokens
 	tokens   *tokens
 	trace    *requestLogger
 

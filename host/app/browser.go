@@ -16,7 +16,6 @@ import (
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/filesystem"
-	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -148,7 +147,7 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 	if plan.PartialStart().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
 	}
-	p, err := policyOf(network.GuestHosts(q.Connector.Manifest, plan.Connection.Approved.Hosts))
+	p, err := guestPolicy(q.Connector.Manifest, plan.Connection)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/controller"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -47,7 +47,7 @@ func (rs *runs) addGiven(r *RunRequest, g *host.Given) error {
 		r.Record = NewRecorder()
 	}
 	if len(g.Replay) > 0 {
-		tape, err := network.ParseRecording(g.Replay)
+		tape, err := egress.ParseRecording(g.Replay)
 		if err != nil {
 			return host.Refuse("invalid_request", "the recording is damaged: %s", abi.Clean(err.Error()))
 		}

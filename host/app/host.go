@@ -6,7 +6,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -43,7 +43,7 @@ func newHost(d *directory) *Host {
 	h.connections = &connectionStore{directory: d}
 	h.grantStore = &grantStore{d, h.connections, h.publishers, h.active}
 	h.secretStore = &secretStore{d}
-	h.bindings = &bindings{d, network.NewRateLimiter(d.Options.Pace)}
+	h.bindings = &bindings{d, egress.NewRateLimiter(d.Options.Pace)}
 	h.authorizer = &authorizer{d, h.connections, h.grantStore, h.secretStore, h.bindings}
 	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer,
 		h.bindings, h.guests, h.active}

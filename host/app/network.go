@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -19,12 +20,12 @@ import (
 // directories.
 type bindings struct {
 	*directory
-	pace *network.RateLimiter // shared by all runs of this process
+	pace *egress.RateLimiter // shared by all runs of this process
 }
 
 // CheckHost checks the form of a host that the owner names: [http://|https://]HOST[:PORT].
 func CheckHost(text string) error {
-	_, err := network.ParseEntry(text)
+	_, err := egress.ParseEntry(text)
 	return err
 }
 
@@ -40,33 +41,38 @@ func TokenAsks(s abi.SecretField, a store.Approved) []binding.Ask {
 }
 
 // policyOf returns the policy for what an owner approved.
-func policyOf(approved []string) (*network.Policy, error) {
-	p, err := network.PolicyOf(approved)
+func policyOf(approved []string) (*egress.Policy, error) {
+	p, err := egress.PolicyOf(approved)
 	if err != nil {
 		return nil, refusal("invalid_request", err)
 	}
 	return p, nil
 }
 
+// guestPolicy returns the policy for what a connector itself may reach.
+func guestPolicy(m *abi.Manifest, c store.Connection) (*egress.Policy, error) {
+	return policyOf(network.GuestHosts(m, c.Approved.Hosts))
+}
+
 // network returns the network binding of one run, nil if the module cannot use it. reserved are the hosts that
 // only the host itself reaches, for tokens.
-func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens,
+func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *egress.Policy, obtained *tokens,
 	t *requestLogger) (binding.Binding, error) {
 	if q.Replay != nil {
-		return network.Binding{Session: network.NewSession(network.NewReplayer(q.Replay.recording))}, nil
+		return network.Binding{Session: network.NewSession(egress.NewReplayer(q.Replay.recording))}, nil
 	}
 	if q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork) && !q.Connector.ByLines(abi.BindingNetwork) {
 		return nil, nil
 	}
-	p, err := policyOf(network.GuestHosts(q.Connector.Manifest, plan.Connection.Approved.Hosts))
+	p, err := guestPolicy(q.Connector.Manifest, plan.Connection)
 	if err != nil {
 		return nil, err
 	}
-	var own *network.RateLimiter
+	var own *egress.RateLimiter
 	if r := q.Connector.Manifest.Bindings[abi.BindingNetwork].Rate; r != (abi.Rate{}) {
-		own = network.NewRateLimiter(h.Options.Pace.Declared(r))
+		own = egress.NewRateLimiter(h.Options.Pace.Declared(r))
 	}
-	c, err := h.client(network.Options{Policy: p, Reserved: reserved, ConnectorLimiter: own}, t)
+	c, err := h.client(egress.Options{Policy: p, Reserved: reserved, ConnectorLimiter: own}, t)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +94,7 @@ func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destinatio
 	if i < 0 {
 		return nil, errors.New("the connector asks for no secret of that name")
 	}
-	origin, err := network.SealedOrigin(origin)
+	origin, err := egress.SealedOrigin(origin)
 	if err != nil {
 		return nil, fmt.Errorf("want an origin, https://HOST[:PORT], or http:// for this machine: %w", err)
 	}
@@ -106,9 +112,9 @@ func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destinatio
 }
 
 // client returns a network client of this host, whose requests t logs.
-func (h *bindings) client(o network.Options, t *requestLogger) (*network.Client, error) {
+func (h *bindings) client(o egress.Options, t *requestLogger) (*egress.Client, error) {
 	o.RateLimiter, o.Audit = h.pace, t.hop
-	c, err := network.NewClient(o)
+	c, err := egress.NewClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("open network: %w", err)
 	}
@@ -124,7 +130,7 @@ type requestLogger struct {
 }
 
 // hop logs one request. Each redirect is a request.
-func (t *requestLogger) hop(n network.Hop) {
+func (t *requestLogger) hop(n egress.Hop) {
 	log := t.dir.Options.Log
 	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin",
 		n.Origin, "path", n.Path,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -23,7 +23,7 @@ const (
 // tokens are the token sources of one run with the client that they share. The client shares no cookies or
 // connections with the guest's.
 type tokens struct {
-	client  *network.Client
+	client  *egress.Client
 	sources map[string]run.Token
 	all     []*oauth.Source
 }
@@ -32,7 +32,7 @@ type tokens struct {
 // secrets that are not from the vault. A source that lacks something is left out, and the run reports it
 // missing.
 func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string,
-	p *network.Policy, t *requestLogger) (*tokens, error) {
+	p *egress.Policy, t *requestLogger) (*tokens, error) {
 	out := &tokens{sources: map[string]run.Token{}}
 	for _, f := range run.SecretFields(m) {
 		if f.OAuth == nil {
@@ -42,7 +42,7 @@ func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, gi
 		delete(secrets, f.Name)
 		if out.client == nil {
 			var err error
-			if out.client, err = az.bindings.client(network.Options{Policy: p}, t); err != nil {
+			if out.client, err = az.bindings.client(egress.Options{Policy: p}, t); err != nil {
 				return nil, err
 			}
 		}
@@ -81,7 +81,7 @@ func (t replayedToken) Tell(func(string))                               {}
 
 // source returns the token source of a secret, nil if there is nothing to obtain a token with.
 func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Connection, secrets map[string]string,
-	kept string, once bool, via *network.Client) (*oauth.Source, error) {
+	kept string, once bool, via *egress.Client) (*oauth.Source, error) {
 	c, err := authClient(f.OAuth, conn, secrets, via)
 	if c == nil || err != nil {
 		return nil, err
@@ -113,9 +113,9 @@ func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Conn
 
 // authClient returns the OAuth client of a secret, nil if the client's own secret is missing.
 func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string,
-	via *network.Client) (*oauth.Client, error) {
+	via *egress.Client) (*oauth.Client, error) {
 	c := &oauth.Client{Declared: o, ID: o.ClientID, Secret: secrets[o.ClientSecret],
-		Via: &network.Transport{Client: via, MaxBody: tokenBytes, Timeout: tokenTime}}
+		Via: &egress.Transport{Client: via, MaxBody: tokenBytes, Timeout: tokenTime}}
 	if o.ClientSecret != "" && c.Secret == "" {
 		return nil, nil
 	}
@@ -155,7 +155,7 @@ type token struct {
 
 func (t *token) Current(ctx context.Context, refused string) (string, error) {
 	v, err := t.Source.Current(ctx, refused)
-	var denied *network.Error
+	var denied *egress.Error
 	var e *oauth.Error
 	switch {
 	case err == nil:
@@ -165,7 +165,7 @@ func (t *token) Current(ctx context.Context, refused string) (string, error) {
 	case !errors.As(err, &e):
 		return "", err
 	}
-	out := &network.Error{Errno: abi.EUNAVAIL, Code: e.Code,
+	out := &egress.Error{Errno: abi.EUNAVAIL, Code: e.Code,
 		Message: fmt.Sprintf("cannot obtain the secret %s; %v", t.name, e)}
 	switch e.Code {
 	case oauth.CodeExpired:

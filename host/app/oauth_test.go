@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/oauth/oauthtest"
@@ -125,7 +126,7 @@ func TestTokensUnapproved(t *testing.T) {
 	h, _, base := vaulted(t, s)
 	got, _ := tokensOf(t, h, obtaining(base))
 	_, err := got.sources["token"].Current(context.Background(), "")
-	var denied *network.Error
+	var denied *egress.Error
 	if !errors.As(err, &denied) || denied.Errno != abi.EDENIED ||
 		!strings.Contains(denied.Message, "--allow-host "+base) || len(s.Asked()) > 0 {
 		t.Errorf("got %v", err)
@@ -141,7 +142,7 @@ func TestTokensExpired(t *testing.T) {
 	got, _ := tokensOf(t, h, obtaining(base), base)
 	for range 10 {
 		_, err := got.sources["token"].Current(context.Background(), "")
-		var denied *network.Error
+		var denied *egress.Error
 		if !errors.As(err, &denied) || denied.Errno != abi.EDENIED || denied.Code != "authorization_expired" ||
 			!strings.HasSuffix(denied.Message, "; authorize it with sluice secret authorize mail token") {
 			t.Fatalf("got %v", err)

@@ -5,9 +5,9 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/jail"
-	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
@@ -34,7 +34,7 @@ type Options struct {
 	Module  sandbox.ModuleLimits
 	Journal JournalOptions // for runs that wait for their owner
 	// Pace limits the requests to each server; the zero value means the default.
-	Pace network.Pace
+	Pace egress.Pace
 	// MemoryBytes limits a guest's linear memory; 0 means 256 MiB.
 	MemoryBytes uint64
 	// Prespawn is how many idle workers are kept ready; -1 means none.
@@ -85,8 +85,8 @@ func (o Options) settled() Options {
 	if o.Module == (sandbox.ModuleLimits{}) {
 		o.Module = sandbox.DefaultModuleLimits()
 	}
-	if o.Pace == (network.Pace{}) {
-		o.Pace = network.DefaultPace()
+	if o.Pace == (egress.Pace{}) {
+		o.Pace = egress.DefaultPace()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -97,5 +97,5 @@ func (o Options) settled() Options {
 // DefaultOptions returns Options with the defaults filled in, for callers that change some of them.
 func DefaultOptions() Options {
 	return Options{Budgets: run.DefaultBudgets(), Files: run.DefaultFileQuotas(), Copies: DefaultCopyQuotas(),
-		Pace: network.DefaultPace()}
+		Pace: egress.DefaultPace()}
 }

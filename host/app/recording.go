@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
 // A Recorder records one run, for RunRequest.Record.
 type Recorder struct {
-	header   network.Header
-	recorder *network.Recorder // nil until the run is started
+	header   egress.Header
+	recorder *egress.Recorder // nil until the run is started
 }
 
 // NewRecorder returns a Recorder with a random seed.
@@ -32,7 +32,7 @@ func NewRecorder() *Recorder {
 }
 
 // begin returns a recorder of a client, and starts the guest's clock.
-func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*network.Recorder, error) {
+func (r *Recorder) begin(c *egress.Client, q RunRequest, plan *run.Plan) (*egress.Recorder, error) {
 	start := plan.PartialStart()
 	h, l := &r.header, q.Connector
 	h.Clock = time.Now().UTC().Truncate(time.Millisecond)
@@ -54,7 +54,7 @@ func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*netw
 			return nil, fmt.Errorf("encode state: %w", err)
 		}
 	}
-	r.recorder = network.NewRecorder(c)
+	r.recorder = egress.NewRecorder(c)
 	return r.recorder, nil
 }
 
@@ -63,7 +63,7 @@ var ErrNotRecorded = errors.New("nothing was recorded: the run did not come to t
 
 // Finish returns the recording of a run whose connector finished, as the content of a file, and what to review
 // before it is shared.
-func (r *Recorder) Finish(result *run.Result) ([]byte, *network.Review, error) {
+func (r *Recorder) Finish(result *run.Result) ([]byte, *egress.Review, error) {
 	if reason := result.TerminalReason; reason != nil && *reason != "connector_reported_failed" || r.recorder == nil {
 		return nil, nil, ErrNotRecorded
 	}
@@ -72,7 +72,7 @@ func (r *Recorder) Finish(result *run.Result) ([]byte, *network.Review, error) {
 
 // A Recording is a recorded run, for RunRequest.Replay.
 type Recording struct {
-	recording *network.Recording
+	recording *egress.Recording
 }
 
 // OpenRecording reads a recording. The error names the damaged line and what is expected there.
@@ -85,11 +85,11 @@ func OpenRecording(path string) (*Recording, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, network.MaxRecordedFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, egress.MaxRecordedFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read recording: %w", err)
 	}
-	r, err := network.ParseRecording(text)
+	r, err := egress.ParseRecording(text)
 	if err != nil {
 		return nil, fmt.Errorf("recording %s: %w", path, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -52,7 +52,7 @@ func (h *Host) Rehearse(ctx context.Context, l *Loaded, recording []byte,
 
 func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer,
 	wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
-	tape, err := network.ParseRecording(recording)
+	tape, err := egress.ParseRecording(recording)
 	if err != nil {
 		return nil, err
 	}

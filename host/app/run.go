@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/binding"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -214,7 +214,7 @@ func (st *starter) budgets(q RunRequest) run.Budgets {
 
 // runSecrets returns the secrets of a run, and the sources of those that the host obtains. A replay uses only
 // the values in its request.
-func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Policy,
+func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *egress.Policy,
 	t *requestLogger) (secrets map[string]string, obtained *tokens, err error) {
 	m := q.Connector.Manifest
 	if q.Replay != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // A trap is two sites: the one that a secret may be typed into, and one that is in a
@@ -49,16 +49,16 @@ func newTrap(t *testing.T, page, frame string) *trap {
 	h := sharedHost(t)
 	site := serve(&page)
 	x.realDesk = realSession(t, h, site, func(o *browser.SessionOptions) {
-		var entries []network.Entry
+		var entries []egress.Entry
 		for _, text := range []string{site, other} {
-			e, err := network.ParseEntry(text)
+			e, err := egress.ParseEntry(text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			e.Private = true
 			entries = append(entries, e)
 		}
-		o.Policy = network.NewPolicy(entries...)
+		o.Policy = egress.NewPolicy(entries...)
 	})
 	x.Seal("username", handle, secretText, [][]byte{[]byte(secretText)}, fillAt(site))
 	x.ok(t, `{"verb":"open","url":"SITE/"}`)

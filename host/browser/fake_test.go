@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // A fake is a browser that does what it is told and nothing else.
@@ -278,12 +278,12 @@ func newDesk(t *testing.T, change func(*browser.Options, *browser.SessionOptions
 	t.Helper()
 	d := &desk{log: &log{}, data: t.TempDir()}
 	ho := browser.Options{Data: d.data, Start: d.start, Open: d.open, EgressMode: chromium.ModeFlags}
-	entry, err := network.ParseEntry("a.example")
+	entry, err := egress.ParseEntry("a.example")
 	if err != nil {
 		t.Fatal(err)
 	}
 	so := browser.SessionOptions{Connection: "c", Connector: "shop", Name: "My shop",
-		Policy: network.NewPolicy(entry), Interactive: true}
+		Policy: egress.NewPolicy(entry), Interactive: true}
 	if change != nil {
 		change(&ho, &so)
 	}

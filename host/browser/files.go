@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // deliveries are the pictures and downloads that a run gives to its guest.
@@ -210,14 +210,14 @@ func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any
 func (dl *deliveries) unsealed(f io.ReaderAt, size int64) (content io.Reader, bytes int64, err error) {
 	whole := io.NewSectionReader(f, 0, size)
 	list := dl.s.seals.spellings()
-	content = network.Unsealed(whole, list)
+	content = egress.Unsealed(whole, list)
 	if content == io.Reader(whole) {
 		return whole, size, nil
 	}
 	if bytes, err = io.Copy(io.Discard, content); err != nil {
 		return nil, 0, err
 	}
-	return network.Unsealed(io.NewSectionReader(f, 0, size), list), bytes, nil
+	return egress.Unsealed(io.NewSectionReader(f, 0, size), list), bytes, nil
 }
 
 // kindOf returns the media type detected from a file's first bytes.

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // Options of a Host are set by the operator (browser.*). Data is required.
@@ -34,10 +34,10 @@ type Options struct {
 	AllowNoSandbox bool // never for connectors marked untrusted
 	// ActionsPerMinute is the operator's limit; 0 is 120.
 	ActionsPerMinute int
-	Watchdog         time.Duration  // for establishing sessions; 0 is 2 min
-	EgressMode       string         // "": a namespace if the machine supports it
-	Table            *network.Table // nil: as for network.Options
-	Resolver         network.Resolver
+	Watchdog         time.Duration // for establishing sessions; 0 is 2 min
+	EgressMode       string        // "": a namespace if the machine supports it
+	Table            *egress.Table // nil: as for network.Options
+	Resolver         egress.Resolver
 	Log              *slog.Logger // nil discards messages
 	// Count increments a counter; it may be nil.
 	Count func(name string, labels ...string)
@@ -54,9 +54,9 @@ type SessionOptions struct {
 	Connector   string // the connector's name, for messages to the owner
 	ProfileName string // if the owner set one
 	Request     abi.BrowserRequest
-	Policy      *network.Policy // of the connection, the same as for its requests
-	Bytes       int64           // network.run_bytes; 0 is the default
-	Passed      *atomic.Int64   // bytes passed so far in the run, shared with its own requests; nil: counted separately
+	Policy      *egress.Policy // of the connection, the same as for its requests
+	Bytes       int64          // network.run_bytes; 0 is the default
+	Passed      *atomic.Int64  // bytes passed so far in the run, shared with its own requests; nil: counted separately
 	Scheduled   bool
 	Untrusted   bool // the connector is marked untrusted
 	Interactive bool // somebody can be asked

@@ -27,7 +27,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/fleet"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 const shop = `<!doctype html><title>Shop</title><h1>Shop</h1>
@@ -123,12 +123,12 @@ func sharedHost(t *testing.T) *browser.Host {
 
 func realSession(t *testing.T, h *browser.Host, site string, change func(*browser.SessionOptions)) *realDesk {
 	t.Helper()
-	e, err := network.ParseEntry(site)
+	e, err := egress.ParseEntry(site)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.Private = true
-	o := browser.SessionOptions{Connection: "c", Connector: "shop", Policy: network.NewPolicy(e), Interactive: true}
+	o := browser.SessionOptions{Connection: "c", Connector: "shop", Policy: egress.NewPolicy(e), Interactive: true}
 	if change != nil {
 		change(&o)
 	}

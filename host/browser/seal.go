@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // placementFill is the placement of values that may be typed into pages.
@@ -49,7 +49,7 @@ func newSeals(used func(field, origin, placement string)) *seals {
 func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	v := sealed{field: field, value: value}
 	for _, d := range to {
-		origin, err := network.SealedOrigin(d.Origin)
+		origin, err := egress.SealedOrigin(d.Origin)
 		if err == nil && d.PathPrefix == "" &&
 			slices.ContainsFunc(d.Placements, func(p string) bool { return strings.EqualFold(p, placementLogin) }) {
 			v.login = append(v.login, origin)
@@ -70,12 +70,12 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 
 // spellings returns the spellings to search for in files: those of values long enough to be found
 // within text.
-func (s *seals) spellings() (list []network.Spelling) {
+func (s *seals) spellings() (list []egress.Spelling) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.masks.list {
 		if !m.whole {
-			list = append(list, network.Spelling{Form: m.form, Handle: m.handle})
+			list = append(list, egress.Spelling{Form: m.form, Handle: m.handle})
 		}
 	}
 	return list
@@ -101,7 +101,7 @@ func (s *seals) Value(handle, pageOrigin, frameOrigin string, field page.Node) (
 		return "", deniedSeal("sealed_handle_unknown", "a handle is not one of this run")
 	}
 	for _, origin := range []string{pageOrigin, frameOrigin} {
-		canonical, err := network.SealedOrigin(origin)
+		canonical, err := egress.SealedOrigin(origin)
 		switch {
 		case err == nil && slices.Contains(v.to, canonical):
 		case err == nil && slices.Contains(v.known, canonical):
@@ -117,7 +117,7 @@ func (s *seals) Value(handle, pageOrigin, frameOrigin string, field page.Node) (
 	s.mu.Lock()
 	s.refs[field.Ref] = true
 	s.mu.Unlock()
-	origin, _ := network.SealedOrigin(frameOrigin)
+	origin, _ := egress.SealedOrigin(frameOrigin)
 	s.used(v.field, origin, placementFill)
 	return v.value, nil
 }
@@ -125,7 +125,7 @@ func (s *seals) Value(handle, pageOrigin, frameOrigin string, field page.Node) (
 // Login returns what handles stand for, if each may be sent to the whole origin for HTTP
 // authentication.
 func (s *seals) Login(origin string, handles ...string) ([]string, *engine.Refusal) {
-	canonical, err := network.SealedOrigin(origin)
+	canonical, err := egress.SealedOrigin(origin)
 	var fields, values []string
 	for _, h := range handles {
 		s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 const handle = "sluice-sealed-v1-p4d2w7h3m6t5z2q7c4x3v6b2na"
@@ -299,17 +299,17 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-func policy(t *testing.T, entries ...string) *network.Policy {
+func policy(t *testing.T, entries ...string) *egress.Policy {
 	t.Helper()
-	var all []network.Entry
+	var all []egress.Entry
 	for _, text := range entries {
-		e, err := network.ParseEntry(text)
+		e, err := egress.ParseEntry(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, e)
 	}
-	return network.NewPolicy(all...)
+	return egress.NewPolicy(all...)
 }
 
 // Which addresses a tab may load.

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/patience"
 )
 
@@ -158,8 +158,8 @@ func (b *started) Reset(ctx context.Context) error {
 // A fence is the gate of one browser together with the same policy for its tabs.
 type fence struct {
 	*chromium.Gate
-	policy atomic.Pointer[network.Policy] // nil: nothing is allowed
-	saves  atomic.Pointer[func() bool]    // nil: nothing is saved
+	policy atomic.Pointer[egress.Policy] // nil: nothing is allowed
+	saves  atomic.Pointer[func() bool]   // nil: nothing is saved
 	told   atomic.Pointer[func(page.Download)]
 }
 
@@ -211,7 +211,7 @@ func (f *fence) allowed(address string) error { return allowed(f.policy.Load(), 
 
 // allowed checks an address against a policy. The driver checks the schemes of addresses without a
 // host.
-func allowed(policy *network.Policy, address string) error {
+func allowed(policy *egress.Policy, address string) error {
 	if address == "about:blank" {
 		return nil
 	}
@@ -258,7 +258,7 @@ func place(address string) (scheme, host string, port uint16, err error) {
 			return "", "", 0, page.ErrHost
 		}
 	}
-	if host, err = network.CanonicalHost(host); err != nil {
+	if host, err = egress.CanonicalHost(host); err != nil {
 		return "", "", 0, page.ErrHost
 	}
 	return scheme, host, uint16(number), nil

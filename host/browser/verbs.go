@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // mark records a checkpoint that the guest sets itself. With done the session counts as
@@ -123,7 +123,7 @@ func (s *Session) cookies(ctx context.Context, o *opened, r *engine.Request) (an
 
 // mayHand returns why a host gets no cookies, or "" if it may.
 func (s *Session) mayHand(host string) string {
-	canonical, err := network.CanonicalHost(host)
+	canonical, err := egress.CanonicalHost(host)
 	if err != nil || !slices.Contains(s.o.Request.CookieHandoff, canonical) {
 		return "not_declared"
 	}

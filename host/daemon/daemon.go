@@ -23,7 +23,7 @@ import (
 	"github.com/sluicehost/sluice/host/api"
 	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/telemetry"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
@@ -188,7 +188,7 @@ func (d *Daemon) lead(ctx context.Context) {
 }
 
 func (d *Daemon) webhooks(o Options, version string, m *telemetry.Metrics) webhook.Options {
-	addresses := &network.Table{Own: network.OwnAddresses()}
+	addresses := &egress.Table{Own: egress.OwnAddresses()}
 	var alive func() error
 	members := store.MembersOf(d.Host.Store)
 	if members != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // inFlightRequests are the requests of a guest that are in progress: calls of the exchange function
@@ -53,7 +54,8 @@ func (f *inFlightRequests) start(a abi.ExchangeRequest, most int64) (*inFlightRe
 	defer f.mu.Unlock()
 	n := int64(len(a.Frame))
 	if len(f.requests) > 0 && f.bytes+n > most {
-		return nil, Errorf(abi.ETOOBIG, "request_too_large", "requests that are made at once may have %d bytes together", most)
+		return nil, egress.Errorf(abi.ETOOBIG, "request_too_large",
+			"requests that are made at once may have %d bytes together", most)
 	}
 	w := &inFlightRequest{ExchangeRequest: abi.ExchangeRequest{ID: a.ID, Frame: bytes.Clone(a.Frame)}}
 	f.requests[w] = true
@@ -130,7 +132,7 @@ func (f *inFlightRequests) takeCompleted() []byte {
 func (s *Session) exchange(ctx context.Context, payload []byte) ([]byte, error) {
 	least, asked, err := abi.ParseExchange(payload)
 	if err != nil {
-		return nil, Malformed("%v", err)
+		return nil, egress.Malformed("%v", err)
 	}
 	for _, a := range asked {
 		if err := s.startRequest(ctx, a); err != nil {
@@ -176,7 +178,7 @@ func (s *Session) perform(ctx context.Context, a abi.ExchangeRequest,
 }
 
 func errorAnswer(id uint32, err error) abi.ExchangeResponse {
-	text, errno := AsError(err).Reply()
+	text, errno := egress.AsError(err).Reply()
 	return abi.ExchangeResponse{ID: id, Errno: errno, Reply: text}
 }
 
@@ -200,7 +202,7 @@ func (s *Session) awaitAnswers(ctx context.Context, least uint32) error {
 		case <-s.inFlight.changed:
 		case <-ctx.Done():
 			s.inFlight.cancel()
-			return ErrClosed
+			return egress.ErrClosed
 		}
 	}
 }

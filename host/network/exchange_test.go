@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -53,7 +54,7 @@ func TestExchange(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, r.URL.Path)
 	})
-	s := network.NewSession(client(t, network.Options{}, e))
+	s := network.NewSession(client(t, egress.Options{}, e))
 	got, errno := exchange(t.Context(), t, s, 3, 1, getFrame(base+"/a"), getFrame(base+"/b"), getFrame(base+"/hold"),
 		getFrame(base+"/c"))
 	if errno != abi.OK || len(got) != 3 {
@@ -81,7 +82,7 @@ func TestExchange(t *testing.T) {
 // is no violation.
 func TestExchangeRefusals(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
-	s := network.NewSession(client(t, network.Options{}, e))
+	s := network.NewSession(client(t, egress.Options{}, e))
 	got, errno := exchange(t.Context(), t, s, 3, 1, getFrame("https://elsewhere.example/"), []byte("??"), getFrame(base))
 	if errno != abi.OK || got[1].Errno != abi.EDENIED || got[2].Errno != abi.EINVAL || got[3].Errno != abi.OK {
 		t.Errorf("%v: %v", errno, got)
@@ -105,8 +106,8 @@ func TestExchangeIsBounded(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-hold
 	})
-	s := network.NewSession(client(t, network.Options{}, e))
-	l := network.DefaultLimits()
+	s := network.NewSession(client(t, egress.Options{}, e))
+	l := egress.DefaultLimits()
 	large := frame(`{"method":"POST","url":"`+base+`"}`, strings.Repeat("x", int(l.RequestBody)))
 	if got, errno := exchange(t.Context(), t, s, 1, 1, large, large); errno != abi.OK || len(got) != 1 ||
 		got[2].Errno != abi.ETOOBIG {
@@ -143,7 +144,7 @@ func TestExchangeEnds(t *testing.T) {
 				<-r.Context().Done()
 				left <- true
 			})
-			s := network.NewSession(client(t, network.Options{}, e))
+			s := network.NewSession(client(t, egress.Options{}, e))
 			if _, errno := exchange(t.Context(), t, s, 0, 1, getFrame(base)); errno != abi.OK {
 				t.Fatal(errno)
 			}
@@ -184,8 +185,8 @@ func TestExchangeEnds(t *testing.T) {
 func TestExchangeTurns(t *testing.T) {
 	t.Parallel()
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
-	own := network.NewRateLimiter(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
-	s := network.NewSession(client(t, network.Options{ConnectorLimiter: own}, e))
+	own := egress.NewRateLimiter(egress.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
+	s := network.NewSession(client(t, egress.Options{ConnectorLimiter: own}, e))
 	var told []string
 	s.OnRateWait(func(origin string, until time.Time) { told = append(told, fmt.Sprint(origin == base, until.IsZero())) })
 	if got, errno := exchange(t.Context(), t, s, 2, 1, getFrame(base), getFrame(base)); errno != abi.OK || len(got) != 2 {
@@ -223,16 +224,16 @@ func TestExchangeRecorded(t *testing.T) {
 			}
 		}
 	}
-	recorder := network.NewRecorder(client(t, network.Options{}, e))
+	recorder := egress.NewRecorder(client(t, egress.Options{}, e))
 	do(network.NewSession(recorder))
-	text, _, err := recorder.Finish(network.Header{ConnectorID: "c", Module: "m", Connection: "c", Mode: "full_refresh",
+	text, _, err := recorder.Finish(egress.Header{ConnectorID: "c", Module: "m", Connection: "c", Mode: "full_refresh",
 		Clock: time.UnixMilli(1e12).UTC(), Scope: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := network.ParseRecording(text)
+	r, err := egress.ParseRecording(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(network.NewSession(network.NewReplayer(r)))
+	do(network.NewSession(egress.NewReplayer(r)))
 }

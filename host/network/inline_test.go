@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -60,7 +61,7 @@ func TestInline(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 		}
 	})
-	s := network.NewSession(client(t, network.Options{}, e))
+	s := network.NewSession(client(t, egress.Options{}, e))
 	defer s.Close()
 	ask := func(path, more string) (handle uint32, inline string) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -72,11 +73,11 @@ func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 // be typed.
 func Standing(a store.Approved, host string) (granted, flagged string) {
 	flagged = flag + " " + abi.Clean(host)
-	p, err := PolicyOf(a.Hosts)
+	p, err := egress.PolicyOf(a.Hosts)
 	if err == nil && len(p.Missing([]string{host})) == 0 {
 		return "granted", ""
 	}
-	if e, bad := ParseEntry(host); err == nil && bad == nil && !Special(e.Host) {
+	if e, bad := egress.ParseEntry(host); err == nil && bad == nil && !egress.Special(e.Host) {
 		return "with --yes, or " + flagged, flagged
 	}
 	return "only with " + flagged, flagged
@@ -119,11 +120,11 @@ func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	if len(hosts) > maxHosts {
 		return host.Invalid("network.hosts", "too_many", "want at most %d", maxHosts)
 	}
-	requested, open := NewPolicy(parseEntries(RequestedHosts(q.Manifest))...), namesNoServers(q.Manifest)
+	requested, open := egress.NewPolicy(parseEntries(RequestedHosts(q.Manifest))...), namesNoServers(q.Manifest)
 	out := []string{}
 	for i, text := range hosts {
 		path := fmt.Sprintf("network.hosts[%d]", i)
-		e, err := ParseEntry(text)
+		e, err := egress.ParseEntry(text)
 		if err != nil || len(text) > maxHost {
 			return host.Invalid(path, "host_invalid",
 				"want [http://|https://]HOST[:PORT], where HOST is a name, *.NAME or an address")
@@ -172,7 +173,7 @@ func (Kind) Withdraw(a *store.Approved, names []string) (missing []string) {
 
 // Narrower implements binding.Kind.
 func (Kind) Narrower(old, new store.Approved) bool {
-	p, err := PolicyOf(new.Hosts)
+	p, err := egress.PolicyOf(new.Hosts)
 	return err != nil || len(p.Missing(old.Hosts)) > 0
 }
 
@@ -180,8 +181,8 @@ func (Kind) Narrower(old, new store.Approved) bool {
 // Addresses and names of the owner's own network must be typed instead.
 func Answerable(wanted []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(text string) bool {
-		e, err := ParseEntry(text)
-		return err != nil || Special(e.Host)
+		e, err := egress.ParseEntry(text)
+		return err != nil || egress.Special(e.Host)
 	})
 }
 
@@ -214,7 +215,7 @@ func TokenHosts(o *abi.OAuth) []string {
 	for _, u := range o.Endpoints() {
 		scheme, rest, _ := strings.Cut(u, "://")
 		host, _, _ := strings.Cut(rest, "/")
-		if e, err := ParseEntry(scheme + "://" + host); err == nil {
+		if e, err := egress.ParseEntry(scheme + "://" + host); err == nil {
 			out = binding.Union(out, []string{e.String()})
 		}
 	}
@@ -233,18 +234,18 @@ func GuestHosts(m *abi.Manifest, approved []string) []string {
 			}
 		}
 	}
-	policy, tokens := NewPolicy(parseEntries(asked)...), tokenHosts(m)
+	policy, tokens := egress.NewPolicy(parseEntries(asked)...), tokenHosts(m)
 	return slices.DeleteFunc(slices.Clone(approved), func(text string) bool {
-		e, err := ParseEntry(text)
+		e, err := egress.ParseEntry(text)
 		return err == nil && slices.Contains(tokens, e.String()) && !policy.Covers(e)
 	})
 }
 
 // parseEntries returns the valid entries among texts.
-func parseEntries(texts []string) []Entry {
-	var out []Entry
+func parseEntries(texts []string) []egress.Entry {
+	var out []egress.Entry
 	for _, text := range texts {
-		if e, err := ParseEntry(text); err == nil {
+		if e, err := egress.ParseEntry(text); err == nil {
 			out = append(out, e)
 		}
 	}
@@ -262,7 +263,7 @@ func (Kind) Flag() binding.Flag {
 // Given implements binding.Commander.
 func (Kind) Given(g binding.Given) (store.Approved, error) {
 	for _, text := range g.Values {
-		if _, err := ParseEntry(text); err != nil {
+		if _, err := egress.ParseEntry(text); err != nil {
 			return store.Approved{}, fmt.Errorf("%s: %w", flag, err)
 		}
 	}
@@ -272,7 +273,7 @@ func (Kind) Given(g binding.Given) (store.Approved, error) {
 // Offer implements binding.Commander. Addresses and names of the owner's own network must
 // be typed.
 func (Kind) Offer(m *abi.Manifest, a store.Approved) (words string, more store.Approved) {
-	p, err := PolicyOf(a.Hosts)
+	p, err := egress.PolicyOf(a.Hosts)
 	if err != nil {
 		return "", more
 	}

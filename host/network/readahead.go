@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // Limits of reading ahead in one session: at most maxReadAheads bodies with readAheadPieces pieces
@@ -18,7 +19,7 @@ const (
 // A readAhead reads a body while the guest processes the previous piece, so that the next one
 // is ready when it is wanted. Like any Stream it has one reader at a time.
 type readAhead struct {
-	Stream
+	egress.Stream
 	start   sync.Once
 	stopped chan struct{} // closed when reading has ended
 
@@ -32,7 +33,7 @@ type readAhead struct {
 	aborted bool
 }
 
-func newReadAhead(s Stream) *readAhead {
+func newReadAhead(s egress.Stream) *readAhead {
 	a := &readAhead{Stream: s, stopped: make(chan struct{})}
 	a.changed.L = &a.mu
 	return a
@@ -58,7 +59,7 @@ func (a *readAhead) next(most int) ([]byte, error) {
 	}
 	switch {
 	case a.aborted:
-		return nil, ErrClosed
+		return nil, egress.ErrClosed
 	case len(a.unread) == 0 && len(a.ready) == 0:
 		return nil, a.err
 	case len(a.unread) == 0:

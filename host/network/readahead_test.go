@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -47,7 +48,7 @@ func TestAhead(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	s := network.NewSession(client(t, network.Options{}, e))
+	s := network.NewSession(client(t, egress.Options{}, e))
 	ask := func(path string) uint32 { return handleOf(t, s, base+path) }
 	read := func(ctx context.Context, handle uint32, most int) ([]byte, abi.Errno) {
 		return s.Handle(ctx, abi.CallRead, abi.AppendRead(nil, handle, uint32(most)))

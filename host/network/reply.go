@@ -5,10 +5,11 @@ import (
 	"strconv"
 
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // appendReply appends the reply of the request function to b.
-func appendReply(b []byte, r *Response, handle uint32) []byte {
+func appendReply(b []byte, r *egress.Response, handle uint32) []byte {
 	b = strconv.AppendUint(append(b, `{"handle":`...), uint64(handle), 10)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(r.Status), 10)
 	b = append(b, `,"headers":[`...)
@@ -30,7 +31,7 @@ func appendReply(b []byte, r *Response, handle uint32) []byte {
 
 // inlineReply returns the reply to a request that accepts inline bodies: the length of the JSON,
 // the JSON, and the beginning of the body. Handle 0 says that the body is complete.
-func inlineReply(r *Response, handle uint32, body []byte) []byte {
+func inlineReply(r *egress.Response, handle uint32, body []byte) []byte {
 	b := appendReply(make([]byte, 4, 512+len(body)), r, handle)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
 	return append(b, body...)

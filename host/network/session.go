@@ -11,19 +11,20 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // A Session serves the calls of one guest: request and exchange, and read and close of
 // their handles. Calls are serialised; Close may be concurrent with one.
 type Session struct {
 	exchanger Exchanger
-	limits    Limits
-	seals     *Seals
+	limits    egress.Limits
+	seals     *egress.Seals
 	recording recording  // nil without one
 	serving   sync.Mutex // held during a call; taken before mu
 
 	mu       sync.Mutex // guards the fields below
-	handles  map[uint32]Stream
+	handles  map[uint32]egress.Stream
 	reserved int // requests that may still open a handle
 	next     uint32
 	closed   bool
@@ -34,13 +35,13 @@ type Session struct {
 
 // An Exchanger makes the requests of a session: a Client, a Recorder, or a Replayer.
 type Exchanger interface {
-	Do(context.Context, *Request) (*Response, error)
+	Do(context.Context, *egress.Request) (*egress.Response, error)
 	Close()
 	// Stopped returns why the run cannot go on, or with gone, after the guest's exit, why
 	// it does not count; nil for neither.
-	Stopped(gone bool) *Error
-	Limits() Limits
-	Seals() *Seals
+	Stopped(gone bool) *egress.Error
+	Limits() egress.Limits
+	Seals() *egress.Seals
 }
 
 // A recording is an Exchanger that hides the guest's secrets in what it has on file.
@@ -52,7 +53,7 @@ type recording interface {
 // NewSession returns a session whose requests x makes.
 func NewSession(x Exchanger) *Session {
 	r, _ := x.(recording)
-	return &Session{exchanger: x, limits: x.Limits(), seals: x.Seals(), recording: r, handles: map[uint32]Stream{},
+	return &Session{exchanger: x, limits: x.Limits(), seals: x.Seals(), recording: r, handles: map[uint32]egress.Stream{},
 		next: 1, inFlight: newInFlightRequests()}
 }
 
@@ -61,7 +62,7 @@ func NewSession(x Exchanger) *Session {
 // never reach the guest. Recorded sessions accept none, because a recording would contain
 // them.
 func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
-	c, ok := s.exchanger.(*Client)
+	c, ok := s.exchanger.(*egress.Client)
 	if !ok {
 		return 0
 	}
@@ -72,7 +73,7 @@ func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
 // use the network for the run and share its limit (RunBytes); nil for a replay. It is safe
 // for concurrent use.
 func (s *Session) Received() *atomic.Int64 {
-	if c, ok := s.exchanger.(*Client); ok {
+	if c, ok := s.exchanger.(*egress.Client); ok {
 		return c.Received()
 	}
 	return nil
@@ -107,7 +108,7 @@ func (s *Session) Give(ctx context.Context, handle uint32) (io.ReadCloser, error
 
 // A contextBody is aborted with a context until it is closed.
 type contextBody struct {
-	Stream
+	egress.Stream
 	stopAfter func() bool
 }
 
@@ -144,7 +145,7 @@ func (s *Session) Fault(gone bool) (code, message string) {
 
 // SealCurrent registers a handle whose value from returns for each request. A request that
 // the server refuses with 401 is repeated once if from has another value.
-func (s *Session) SealCurrent(field, handle string, from ValueSource, to []abi.Destination) {
+func (s *Session) SealCurrent(field, handle string, from egress.ValueSource, to []abi.Destination) {
 	s.seals.AddSource(field, handle, from, to)
 	if s.recording != nil {
 		s.recording.AddSecret(field, handle, handle, nil)
@@ -176,7 +177,7 @@ func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]
 	defer s.serving.Unlock()
 	reply, err := s.serve(ctx, call, payload)
 	if err != nil {
-		e := AsError(err)
+		e := egress.AsError(err)
 		return e.Reply()
 	}
 	return reply, abi.OK
@@ -196,7 +197,7 @@ func (s *Session) serve(ctx context.Context, call abi.Call, payload []byte) ([]b
 	case abi.CallClose:
 		return nil, s.closeHandle(payload)
 	}
-	return nil, Errorf(abi.ENOTSUP, "unsupported", "this host does not know that call")
+	return nil, egress.Errorf(abi.ENOTSUP, "unsupported", "this host does not know that call")
 }
 
 // request makes a request for which a handle is reserved, and keeps its body under that. It
@@ -210,7 +211,7 @@ func (s *Session) request(ctx context.Context, frame []byte,
 			s.releaseReserved()
 		}
 	}()
-	q, err := ParseRequest(frame, s.limits)
+	q, err := egress.ParseRequest(frame, s.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +240,7 @@ func (s *Session) request(ctx context.Context, frame []byte,
 
 // readInline reads a body that fits into a reply; sent is its encoded length. If it does not fit
 // or an error occurs, the rest or the error is left for read.
-func readInline(ctx context.Context, b Stream, sent int64) (body []byte, end bool) {
+func readInline(ctx context.Context, b egress.Stream, sent int64) (body []byte, end bool) {
 	defer context.AfterFunc(ctx, b.Abort)()
 	body = make([]byte, 0, min(sent+1, 4*abi.KiB))
 	for len(body) < readPiece {
@@ -263,7 +264,7 @@ func (s *Session) reserve() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.handles)+s.reserved >= abi.MaxHandles {
-		return Errorf(abi.ETOOBIG, "too_many_handles", "at most %d handles may be open; close some", abi.MaxHandles)
+		return egress.Errorf(abi.ETOOBIG, "too_many_handles", "at most %d handles may be open; close some", abi.MaxHandles)
 	}
 	s.reserved++
 	return nil
@@ -276,15 +277,15 @@ func (s *Session) releaseReserved() {
 }
 
 // openHandle opens the reserved handle.
-func (s *Session) openHandle(b Stream, long bool) (uint32, error) {
+func (s *Session) openHandle(b egress.Stream, long bool) (uint32, error) {
 	stream := b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reserved--
 	if s.closed {
-		return 0, ErrClosed
+		return 0, egress.ErrClosed
 	}
-	if b, ok := b.(*Body); ok && long && s.readAheadCount() < maxReadAheads {
+	if b, ok := b.(*egress.Body); ok && long && s.readAheadCount() < maxReadAheads {
 		stream = newReadAhead(b)
 	}
 	handle := s.next
@@ -306,12 +307,12 @@ func (s *Session) readAheadCount() (n int) {
 	return n
 }
 
-func (s *Session) body(handle uint32) (Stream, error) {
+func (s *Session) body(handle uint32) (egress.Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.handles[handle]
 	if b == nil {
-		return nil, Errorf(abi.ENOENT, "unknown_handle", "there is no such handle")
+		return nil, egress.Errorf(abi.ENOENT, "unknown_handle", "there is no such handle")
 	}
 	return b, nil
 }
@@ -319,7 +320,7 @@ func (s *Session) body(handle uint32) (Stream, error) {
 func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 	handle, most, err := abi.ParseRead(payload)
 	if err != nil {
-		return nil, Malformed("%v", err)
+		return nil, egress.Malformed("%v", err)
 	}
 	b, err := s.body(handle)
 	if err != nil || most == 0 {
@@ -348,12 +349,12 @@ func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 }
 
 // readPiece bounds the memory that one read takes in the host.
-const readPiece = MaxInline
+const readPiece = egress.MaxInline
 
 func (s *Session) closeHandle(payload []byte) error {
 	handle, err := abi.ParseClose(payload)
 	if err != nil {
-		return Malformed("%v", err)
+		return egress.Malformed("%v", err)
 	}
 	b, err := s.body(handle)
 	if err != nil {
@@ -375,7 +376,7 @@ func (s *Session) Close() error {
 	s.inFlight.wg.Wait()
 	s.mu.Lock()
 	open := s.handles
-	s.handles, s.closed = map[uint32]Stream{}, true
+	s.handles, s.closed = map[uint32]egress.Stream{}, true
 	s.mu.Unlock()
 	for _, b := range open {
 		_ = b.Close() // as above
@@ -385,11 +386,11 @@ func (s *Session) Close() error {
 
 // SealTokens makes values at these places of answers handles. It is called before the first
 // Handle.
-func (s *Session) SealTokens(places []abi.SessionToken, mint Mint) {
+func (s *Session) SealTokens(places []abi.SessionToken, mint egress.Mint) {
 	if len(places) == 0 {
 		return
 	}
-	if p, ok := s.exchanger.(*Replayer); ok {
+	if p, ok := s.exchanger.(*egress.Replayer); ok {
 		p.StandInTokens(places, mint)
 		return
 	}

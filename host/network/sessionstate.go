@@ -7,16 +7,17 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // sessionState is the state of a session between calls, for the next host.
 type sessionState struct {
-	Next       uint32        `json:"next"`           // handle
-	Open       []uint32      `json:"open,omitempty"` // handles of bodies not read to their end
-	Unanswered []uint32      `json:"away,omitempty"` // requests whose answers the guest does not have
-	Received   int64         `json:"received"`
-	Cookies    []SavedCookie `json:"cookies,omitempty"`
-	Replayed   int           `json:"asked,omitempty"` // requests answered from a recording
+	Next       uint32               `json:"next"`           // handle
+	Open       []uint32             `json:"open,omitempty"` // handles of bodies not read to their end
+	Unanswered []uint32             `json:"away,omitempty"` // requests whose answers the guest does not have
+	Received   int64                `json:"received"`
+	Cookies    []egress.SavedCookie `json:"cookies,omitempty"`
+	Replayed   int                  `json:"asked,omitempty"` // requests answered from a recording
 }
 
 // SaveState implements binding.StateSaver: cookies and the count of received bytes. Bodies that are
@@ -25,9 +26,9 @@ type sessionState struct {
 func (s *Session) SaveState(breakOff bool) ([]byte, string) {
 	h := sessionState{Unanswered: s.inFlight.unanswered()}
 	switch x := s.exchanger.(type) {
-	case *Client:
+	case *egress.Client:
 		h.Received, h.Cookies = x.Received().Load(), x.Cookies()
-	case *Replayer:
+	case *egress.Replayer:
 		h.Replayed = x.Count()
 	default:
 		return nil, "it is recorded"
@@ -58,12 +59,12 @@ func (s *Session) RestoreState(b []byte) error {
 		return fmt.Errorf("read what a session held: %w", err)
 	}
 	switch x := s.exchanger.(type) {
-	case *Client:
+	case *egress.Client:
 		if err := x.RestoreCookies(h.Cookies); err != nil {
 			return fmt.Errorf("read what a session held: %w", err)
 		}
 		x.Received().Store(h.Received)
-	case *Replayer:
+	case *egress.Replayer:
 		x.Skip(h.Replayed)
 	}
 	for _, id := range h.Unanswered {
@@ -80,7 +81,7 @@ func (s *Session) RestoreState(b []byte) error {
 
 // errReplyLost says that the host ended between a request and its answer. The server may
 // have processed the request, so it is not repeated; the connector has to find out.
-var errReplyLost = Errorf(abi.EUNAVAIL, "reply_lost",
+var errReplyLost = egress.Errorf(abi.EUNAVAIL, "reply_lost",
 	"the host ended before the answer was kept; the server may have got the request")
 
 // LostReply implements binding.StateSaver.
@@ -90,7 +91,7 @@ func (s *Session) LostReply(call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	}
 	_, asked, err := abi.ParseExchange(payload)
 	if err != nil {
-		e := Malformed("%v", err)
+		e := egress.Malformed("%v", err)
 		return e.Reply()
 	}
 	for _, a := range asked {
@@ -103,7 +104,7 @@ func (s *Session) LostReply(call abi.Call, payload []byte) ([]byte, abi.Errno) {
 type brokenBody struct{}
 
 func (brokenBody) Read([]byte) (int, error) {
-	return 0, Errorf(abi.EUNAVAIL, "broken_off", "the body broke off: the host that read it ended")
+	return 0, egress.Errorf(abi.EUNAVAIL, "broken_off", "the body broke off: the host that read it ended")
 }
 
 func (brokenBody) Close() error { return nil }

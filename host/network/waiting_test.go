@@ -8,20 +8,24 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/network"
 )
+
+// handle stands for a sealed value.
+const handle = "sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 // A session that is closed while its request waits, for a turn with
 // an origin or for a token, ends at once, and so does one whose call is ended.
 func TestClosedWhileWaiting(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
 	request := frame(`{"method":"GET","url":"`+base+`","headers":[["Authorization","`+handle+`"]],"wait_ms":3600000}`, "")
-	for name, wait := range map[string]func(o *network.Options, seals *network.Seals){
-		"turn": func(o *network.Options, _ *network.Seals) {
-			o.ConnectorLimiter = network.NewRateLimiter(network.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 1,
+	for name, wait := range map[string]func(o *egress.Options, seals *egress.Seals){
+		"turn": func(o *egress.Options, _ *egress.Seals) {
+			o.ConnectorLimiter = egress.NewRateLimiter(egress.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 1,
 				LongestStop: time.Minute})
 		},
-		"token": func(_ *network.Options, seals *network.Seals) {
+		"token": func(_ *egress.Options, seals *egress.Seals) {
 			n := 0
 			seals.AddSource("token", handle, func(ctx context.Context, _ string) (string, error) {
 				if n++; n == 1 {
@@ -34,11 +38,11 @@ func TestClosedWhileWaiting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, by := range []string{"close", "cancel"} {
-				seals := &network.Seals{}
+				seals := &egress.Seals{}
 				seals.Add("token", handle, "a-token", nil,
 					[]abi.Destination{{Origin: base, Placements: []string{"header:authorization"}}})
 				shared := quick()
-				o := network.Options{Seals: seals, RateLimiter: shared}
+				o := egress.Options{Seals: seals, RateLimiter: shared}
 				wait(&o, seals)
 				s := network.NewSession(client(t, o, e))
 				ctx, cancel := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -37,7 +37,7 @@ func BenchmarkFiles(b *testing.B) {
 	for b.Loop() {
 		h, err := app.Open(context.Background(), app.Options{
 			Store: "badger:" + b.TempDir(), CacheDir: os.Getenv("SLUICE_CACHE"),
-			Pace: network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
+			Pace: egress.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
 		})
 		if err != nil {
 			b.Fatal(err)

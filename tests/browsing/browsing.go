@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // A Run records what a binding tells its run, for the test to check.
@@ -150,16 +150,16 @@ func Dir(tb testing.TB) string {
 // machine.
 func Begin(tb testing.TB, h *browser.Host, o browser.SessionOptions, hosts ...string) *Session {
 	tb.Helper()
-	var entries []network.Entry
+	var entries []egress.Entry
 	for _, text := range hosts {
-		e, err := network.ParseEntry(text)
+		e, err := egress.ParseEntry(text)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		e.Private = !e.Wildcard && network.Special(e.Host)
+		e.Private = !e.Wildcard && egress.Special(e.Host)
 		entries = append(entries, e)
 	}
-	o.Policy = network.NewPolicy(entries...)
+	o.Policy = egress.NewPolicy(entries...)
 	if o.Connection == "" {
 		o.Connection, o.Name, o.Connector = "one", "one", "test"
 	}

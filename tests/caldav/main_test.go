@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/build"
@@ -43,7 +43,7 @@ func open(t *testing.T, server *radicale) *collecting {
 		t.Fatal(err)
 	}
 	c.Host, err = app.Open(t.Context(), app.Options{Store: "badger:" + c.dir, CacheDir: cache,
-		Pace: network.Pace{PerSecond: 1000, Burst: 1000, AtOnce: 4, LongestStop: time.Minute}})
+		Pace: egress.Pace{PerSecond: 1000, Burst: 1000, AtOnce: 4, LongestStop: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/build"
@@ -38,7 +38,7 @@ func benched(b *testing.B, awake time.Duration) (*service, map[string]store.Conn
 	b.Helper()
 	o := options("badger:" + b.TempDir())
 	o.Journal.Awake, o.Prespawn = awake, 2
-	o.Pace = network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 64, LongestStop: time.Minute}
+	o.Pace = egress.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 64, LongestStop: time.Minute}
 	h, err := app.Open(b.Context(), o)
 	if err != nil {
 		b.Fatal(err)

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/chromium"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // siteAddress is where the only site is that a policy lists. Nobody but the gate's
@@ -281,7 +281,7 @@ func TestEscape(t *testing.T) {
 	t.Run("open", func(t *testing.T) { openEscape(t, s, w) })
 	n := &names{answers: map[string][]string{"site.example": {siteAddress},
 		"rebound.example": {"203.0.113.7", "127.0.0.1"}}}
-	entries := []network.Entry{
+	entries := []egress.Entry{
 		entry(t, fmt.Sprintf("http://site.example:%d", s.port), true),
 		entry(t, fmt.Sprintf("site.example:%d", s.secure), true),
 		entry(t, fmt.Sprintf("http://rebound.example:%d", s.port), false),

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // forward serves a request in absolute form. Only http arrives that way, since the proxy does not
@@ -91,7 +91,7 @@ func absolute(u *url.URL) (destination, bool) {
 	if strings.HasPrefix(u.Host, "[") {
 		host = "[" + host + "]"
 	}
-	host, err := network.CanonicalHost(host)
+	host, err := egress.CanonicalHost(host)
 	if err != nil {
 		host = ""
 	}

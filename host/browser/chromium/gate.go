@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // How a browser is confined to its gate.
@@ -33,10 +33,10 @@ var (
 
 // GateOptions configure a Gate. The zero value is what a host uses.
 type GateOptions struct {
-	Table    *network.Table   // nil: as for network.Options
-	Resolver network.Resolver // nil: as for network.Options
-	Mode     string           // "": ModeNamespace where it is available, else ModeFlags
-	Limits   GateLimits       // zero: DefaultGateLimits
+	Table    *egress.Table   // nil: as for network.Options
+	Resolver egress.Resolver // nil: as for network.Options
+	Mode     string          // "": ModeNamespace where it is available, else ModeFlags
+	Limits   GateLimits      // zero: DefaultGateLimits
 	// AnyServerName leaves the content of tunnels unchecked: require_sni off.
 	AnyServerName bool
 }
@@ -67,7 +67,7 @@ func OpenGate(o GateOptions) (*Gate, error) {
 		o.Limits = DefaultGateLimits()
 	}
 	if o.Table == nil {
-		o.Table = &network.Table{Own: network.OwnAddresses()}
+		o.Table = &egress.Table{Own: egress.OwnAddresses()}
 	}
 	if o.Mode == "" {
 		o.Mode = EgressMode()
@@ -253,7 +253,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A GateBinding is a run from the view of its gate.
 type GateBinding struct {
-	Policy *network.Policy // of the connection; nil allows nothing
+	Policy *egress.Policy // of the connection; nil allows nothing
 	// Bytes bounds the bytes in both directions; 0 is network.run_bytes. Passed counts them,
 	// together with the run's own requests if they share it; nil gives the browser a counter of its
 	// own.
@@ -266,8 +266,8 @@ type GateBinding struct {
 
 // A bound is a binding in force. It shares nothing with the next one, not even an idle connection.
 type bound struct {
-	policy    *network.Policy
-	dialer    *network.Dialer
+	policy    *egress.Policy
+	dialer    *egress.Dialer
 	transport *http.Transport
 	life      context.Context
 	end       context.CancelFunc
@@ -278,13 +278,13 @@ type bound struct {
 
 func (g *Gate) bind(of GateBinding) *bound {
 	if of.Policy == nil {
-		of.Policy = network.NewPolicy()
+		of.Policy = egress.NewPolicy()
 	}
 	if of.Bytes == 0 {
-		of.Bytes = network.DefaultLimits().RunBytes
+		of.Bytes = egress.DefaultLimits().RunBytes
 	}
 	b := &bound{policy: of.Policy, denials: &denials{told: of.Denied, left: mostLines}}
-	b.dialer = network.NewDialer(network.Options{Policy: of.Policy, Table: g.o.Table, Resolver: g.o.Resolver,
+	b.dialer = egress.NewDialer(egress.Options{Policy: of.Policy, Table: g.o.Table, Resolver: g.o.Resolver,
 		Limits: g.o.Limits.reaching()})
 	b.most, b.passed = of.Bytes, of.Passed
 	if b.passed == nil {
@@ -334,7 +334,7 @@ func (b *bound) close() {
 
 // verdictOf returns the denial that an error stands for, or "" for any other failure.
 func verdictOf(err error) string {
-	var e *network.Error
+	var e *egress.Error
 	if errors.As(err, &e) && e.Step != "" {
 		return e.Code
 	}
@@ -359,8 +359,8 @@ func DefaultGateLimits() GateLimits {
 
 // reaching returns the limits of the dialer. Tunnels and plain connections are bounded here, so the
 // dialer never waits.
-func (l GateLimits) reaching() network.Limits {
-	n := network.DefaultLimits()
+func (l GateLimits) reaching() egress.Limits {
+	n := egress.DefaultLimits()
 	n.Dial, n.Connections = l.Dial, 2*(l.Tunnels+l.Connections)
 	return n
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/chromium"
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // names is a resolver that remembers what it was asked. A name with several
@@ -90,7 +90,7 @@ func (h *gateFixture) all() []chromium.Denial {
 }
 
 // gate opens one in ModeFlags, unless the options say otherwise, and binds it.
-func gate(t *testing.T, o chromium.GateOptions, entries ...network.Entry) *gateFixture {
+func gate(t *testing.T, o chromium.GateOptions, entries ...egress.Entry) *gateFixture {
 	t.Helper()
 	if o.Mode == "" {
 		o.Mode = chromium.ModeFlags
@@ -108,14 +108,14 @@ func gate(t *testing.T, o chromium.GateOptions, entries ...network.Entry) *gateF
 			t.Error(err)
 		}
 	})
-	g.Bind(chromium.GateBinding{Policy: network.NewPolicy(entries...), Denied: h.note})
+	g.Bind(chromium.GateBinding{Policy: egress.NewPolicy(entries...), Denied: h.note})
 	return h
 }
 
 // entry reads an entry; private ones may lead to this machine.
-func entry(t *testing.T, text string, private bool) network.Entry {
+func entry(t *testing.T, text string, private bool) egress.Entry {
 	t.Helper()
-	e, err := network.ParseEntry(text)
+	e, err := egress.ParseEntry(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func deniedPage(t *testing.T, r *http.Response, body string) {
 	}
 }
 
-func policyOf(entries ...network.Entry) *network.Policy { return network.NewPolicy(entries...) }
+func policyOf(entries ...egress.Entry) *egress.Policy { return egress.NewPolicy(entries...) }
 
 // insideArg makes the test binary a process that tries what it is told to.
 const insideArg = "inside"

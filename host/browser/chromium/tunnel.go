@@ -17,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/egress"
 )
 
 // connect serves CONNECT. It dials the server before it answers the browser, and sends the server
@@ -87,7 +87,7 @@ func authority(s string) (destination, bool) {
 	if !ok {
 		return destination{}, false
 	}
-	host, err = network.CanonicalHost(host)
+	host, err = egress.CanonicalHost(host)
 	if err != nil {
 		host = ""
 	}
@@ -296,7 +296,7 @@ func (o *preamble) serverName(host string) string {
 		want = ""
 	}
 	if got := hello.ServerName; got != want {
-		if canonical, err := network.CanonicalHost(got); err != nil || canonical != want {
+		if canonical, err := egress.CanonicalHost(got); err != nil || canonical != want {
 			return VerdictServerName
 		}
 	}
