@@ -122,8 +122,8 @@ var schemaTemplate = &mcp.ResourceTemplate{Name: "schema", Title: "Schema of a s
 	MIMEType:    "application/schema+json",
 	Description: "The JSON Schema of a stream's records, with the fields that you may see."}
 
-// schemaURI returns the URI of a stream's schema, in which all but letters, digits and -._~ is escaped, because the names
-// of streams may have any characters.
+// schemaURI returns the URI of a stream's schema, in which all but letters, digits and -._~ is escaped, because the
+// names of streams may have any characters.
 func schemaURI(connection, stream string) string {
 	return "sluice://schemas/" + connection + "/" + strings.ReplaceAll(url.QueryEscape(stream), "+", "%20")
 }

@@ -90,7 +90,8 @@ func (t *tool) lacks(arguments json.RawMessage) error {
 	}
 	for _, name := range need {
 		if v := given[name]; len(v) == 0 || string(v) == "null" {
-			return refuse("arguments", name+" is missing: "+t.name+" wants "+strings.Join(need, ", ")+". The tool data lists what there is.")
+			return refuse("arguments", name+" is missing: "+t.name+" wants "+strings.Join(need, ", ")+
+				". The tool data lists what there is.")
 		}
 	}
 	return nil

@@ -109,13 +109,15 @@ func (f *feed) loop(ctx context.Context) {
 	var running *pass
 	var waiting []chan error // for the next pass
 	rested := f.o.Now()      // time from which the next pass may begin
-	halt := func() {         // stops a pass without counting it as failed
-		if running != nil {
-			running.cancel()
-			<-running.ended
-			waiting, running = append(running.asked, waiting...), nil
-			f.set(func() { f.busy = false })
+	halt := func() bool {    // stops a pass, if there is one, without counting it as failed
+		if running == nil {
+			return false
 		}
+		running.cancel()
+		<-running.ended
+		waiting, running = append(running.asked, waiting...), nil
+		f.set(func() { f.busy = false })
+		return true
 	}
 	defer func() {
 		halt()
@@ -166,12 +168,17 @@ func (f *feed) loop(ctx context.Context) {
 				f.plan(f.o.Now())
 				q.done <- err
 			case rebuild:
-				halt()
-				if err := f.clear(ctx, q.of); err != nil {
-					q.done <- refused(err)
+				halted := halt()
+				f.closeSink() // what somebody removed is made anew
+				err := f.clear(ctx, q.of)
+				if err == nil {
+					waiting = append(waiting, q.done)
 					continue
 				}
-				waiting = append(waiting, q.done)
+				q.done <- refused(err)
+				if len(waiting) == 0 && (halted || !errors.As(err, new(*host.Refusal))) {
+					running = f.begin(ctx, nil) // it may have been halted, or some tables cleared
+				}
 			}
 		}
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TestNames: streams, connections and fields may have names that SQLite or Sluice reserve, or that differ in case alone.
-// Tables says how each is named in a statement.
+// TestNames: streams, connections and fields may have names that SQLite or Sluice reserve, or that differ in case
+// alone. Tables says how each is named in a statement.
 func TestNames(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("long", 30)
 	streams := map[store.ConnectionID][]store.Stream{
-		"mail": {"T1", "t1", "sqlite_x", "_sluice_meta", "_files", "SELECT", `a"b`, "a/b", "with space", store.Stream(long), "main"},
+		"mail": {"T1", "t1", "sqlite_x", "_sluice_meta", "_files", "SELECT", `a"b`, "a/b", "with space",
+			store.Stream(long), "main"},
 		"main": {"x"}, "temp": {"x"}, "sqlite": {"x"},
 	}
 	for c, names := range streams {
@@ -46,14 +47,16 @@ func TestNames(t *testing.T) {
 	}
 	check()
 	w.equal(`SELECT count(*) FROM MAIL."Select", Mail."with space"`, `[[1]]`)
-	for _, sql := range []string{`SELECT * FROM main.x`, `SELECT * FROM _mail.x`, `SELECT * FROM _main.y`, `SELECT * FROM MAIN.x`} {
+	for _, sql := range []string{`SELECT * FROM main.x`, `SELECT * FROM _mail.x`, `SELECT * FROM _main.y`,
+		`SELECT * FROM MAIN.x`} {
 		if code := w.refused(host.Query{SQL: sql}); code != "query_invalid" {
 			t.Errorf("%s: %s", sql, code)
 		}
 	}
 }
 
-// TestDamaged: a copy that is not as it was written is made anew, also where that is seen only while a statement reads it.
+// TestDamaged: a copy that is not as it was written is made anew, also where that is seen only while a statement reads
+// it.
 func TestDamaged(t *testing.T) {
 	w := newWorld(t)
 	var rows []string

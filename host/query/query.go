@@ -146,8 +146,8 @@ var keyword = map[string]bool{"ALL": true, "AND": true, "AS": true, "BETWEEN": t
 	"SELECT": true, "SET": true, "TABLE": true, "THEN": true, "TO": true, "TRANSACTION": true, "UNION": true,
 	"UNIQUE": true, "UPDATE": true, "USING": true, "VALUES": true, "WHEN": true, "WHERE": true, "MAIN": true, "TEMP": true}
 
-// schemaOf returns the name under which a connection's copy is attached: its id, unless SQLite has a schema of that name.
-// No id begins with an underscore.
+// schemaOf returns the name under which a connection's copy is attached: its id, unless SQLite has a schema of that
+// name. No id begins with an underscore.
 func schemaOf(id store.ConnectionID) string {
 	if id == "main" || id == "temp" {
 		return "_" + string(id)
@@ -204,7 +204,8 @@ func (m *Mirror) refresh(ctx context.Context, c store.Connection) (_ *duplicate,
 // damaged reports whether an error says that a copy is not as it was written, so that another one has to be made. There
 // may be a directory or the like in its place.
 func damaged(err error) bool {
-	for _, of := range []error{sqlite3.CORRUPT, sqlite3.NOTADB, sqlite3.CANTOPEN, sqlite3.IOERR, destination.ErrForeign, syscall.EISDIR} {
+	for _, of := range []error{sqlite3.CORRUPT, sqlite3.NOTADB, sqlite3.CANTOPEN, sqlite3.IOERR, destination.ErrForeign,
+		syscall.EISDIR} {
 		if errors.Is(err, of) {
 			return !full(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,8 +143,11 @@ func (s *Sink) step(do func() error) (err error) {
 // own is like step but fails if another owner has claimed the file.
 func (s *Sink) own(ctx context.Context, do func() error) error {
 	// Nobody would see what is written to a removed file.
-	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
-		return errors.Join(errors.New("the file was removed or replaced; the next try makes it anew"), err)
+	switch now, err := os.Stat(s.path); {
+	case err == nil && !os.SameFile(now, s.file), errors.Is(err, fs.ErrNotExist):
+		return errors.New("the file was removed or replaced; the next try makes it anew")
+	case err != nil:
+		return err
 	}
 	defer s.interrupted(ctx)()
 	return told(s.step(func() error {
@@ -359,7 +363,8 @@ func (s *Sink) alter(b *destination.Batch) error {
 	return nil
 }
 
-// widen changes the type of a column. SQLite cannot do that, so a new column replaces it, which is named old until then.
+// widen changes the type of a column. SQLite cannot do that, so a new column replaces it, which is named old until
+// then.
 func (s *Sink) widen(table string, c destination.Column, was destination.Type, old string) error {
 	name := quote(c.Name)
 	values := old
