@@ -267,7 +267,7 @@ func (f *feed) finish(ctx context.Context, p *pass, err error) {
 			f.status.Error, f.status.Failures, f.status.SyncedAt = "", 0, now.UTC()
 			return
 		}
-		f.status.Error = abi.Cut(abi.Clean(err.Error()), 500)
+		f.status.Error = sentence(err)
 		if p.blocked == nil || p.skip == nil {
 			f.status.Failures++
 		}

@@ -166,34 +166,37 @@ func secretID(def definition) string { return "dst_" + def.ID }
 
 // AddDestination implements host.Destinations.
 func (fs *Feeds) AddDestination(ctx context.Context, q host.NewDestination) (d host.Destination, err error) {
+	var f *feed
 	err = fs.o.Audited(ctx, "destination.added", q.Name, func() error {
-		d, err = fs.add(ctx, q)
+		f, err = fs.add(ctx, q)
 		return err
 	})
-	return d, err
+	if err != nil {
+		return d, err
+	}
+	return f.described(ctx)
 }
 
-func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destination, error) {
-	var none host.Destination
+func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (*feed, error) {
 	if !abi.IsSlug(q.Name) {
-		return none, host.Invalid("name", "slug", "want ^[a-z0-9][a-z0-9_-]{0,63}$")
+		return nil, host.Invalid("name", "slug", "want ^[a-z0-9][a-z0-9_-]{0,63}$")
 	}
 	if err := checkTerms(q.DestinationTerms); err != nil {
-		return none, err
+		return nil, err
 	}
 	kind, err := fs.o.Kinds.Of(q.URL)
 	if err != nil {
-		return none, host.Invalid("url", "scheme_unknown", "%v", err)
+		return nil, host.Invalid("url", "scheme_unknown", "%v", err)
 	}
 	shown, err := kind.Check(q.URL, fs.o.DataDir)
 	if err != nil {
-		return none, host.Invalid("url", "url", "%v", err)
+		return nil, host.Invalid("url", "url", "%v", err)
 	}
 	if err := fs.known(ctx, q.DestinationTerms); err != nil {
-		return none, err
+		return nil, err
 	}
 	if err := fs.room(q.Name); err != nil {
-		return none, err
+		return nil, err
 	}
 	now := fs.o.Now().UTC()
 	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name,
@@ -205,38 +208,38 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	sink, err := kind.Open(ctx, q.URL,
 		Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver, Marks: marks{fs.o.Store, def.ID}})
 	if err != nil {
-		return none, refused(err)
+		return nil, refused(err)
 	}
 	_, keeps := sink.(FileKeeper)
 	if err := sink.Close(); err != nil {
-		return none, refused(err)
+		return nil, refused(err)
 	}
 	if q.Files && !keeps {
-		return none, host.Invalid("files", "kind", "this kind of destination is told the digests of files; leave files out")
+		return nil, host.Invalid("files", "kind", "this kind of destination is told the digests of files; leave files out")
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if err := fs.free(q.Name); err != nil { // again, because mu was not held meanwhile
-		return none, err
+		return nil, err
 	}
 	data, err := json.Marshal(def)
 	if err == nil {
 		err = fs.o.Secrets.Set(secretID(def), []byte(q.URL))
 	}
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	err = fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data, If: ptr(uint64(0))})
 	if errors.As(err, new(*store.ConflictError)) {
 		err = nameTaken(q.Name)
 	}
 	if err != nil {
-		return none, errors.Join(err, fs.o.Secrets.Remove(secretID(def)))
+		return nil, errors.Join(err, fs.o.Secrets.Remove(secretID(def)))
 	}
 	if err := fs.start(ctx, def); err != nil {
-		return none, err
+		return nil, err
 	}
-	return fs.feeds[q.Name].shown(), nil
+	return fs.feeds[q.Name], nil
 }
 
 // room returns an error if a name is taken or there are too many destinations.
@@ -262,6 +265,11 @@ func nameTaken(name string) error {
 
 func ptr[T any](v T) *T { return &v }
 
+// sentence returns an error for the owner, on one line and at most 500 bytes long.
+func sentence(err error) string {
+	return abi.Cut(abi.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")), 500) // errors may be joined
+}
+
 // refused converts an error of a destination to a refusal.
 func refused(err error) error {
 	code := "destination_unavailable"
@@ -273,7 +281,7 @@ func refused(err error) error {
 	case errors.Is(err, context.Canceled), errors.As(err, new(*host.Refusal)):
 		return err
 	}
-	return host.Refuse(code, "%s", abi.Cut(abi.Clean(err.Error()), 500))
+	return host.Refuse(code, "%s", sentence(err))
 }
 
 // known refuses names of connections and streams that do not exist, because most are mistakes.

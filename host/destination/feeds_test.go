@@ -259,12 +259,12 @@ func TestFailing(t *testing.T) {
 	w.until(fs, "bad", "current", current)
 	_, err = fs.PauseDestination(t.Context(), "bad", true) // which closes it
 	w.must(err)
-	kind.set(errors.New("the server refused the password"))
+	kind.set(errors.Join(errors.New("the server refused the password"), errors.New("it said no")))
 	w.collect("a", `{"id":"a","n":1}`)
 	_, err = fs.PauseDestination(t.Context(), "bad", false)
 	w.must(err)
 	d := w.until(fs, "bad", "waiting", func(d host.Destination) bool { return d.State == "waiting" && d.NextTry != nil })
-	if d.Error != "the server refused the password" || d.Behind != 1 {
+	if d.Error != "the server refused the password; it said no" || d.Behind != 1 {
 		t.Errorf("%+v", d)
 	}
 	w.until(fs, "good", "current", func(d host.Destination) bool { return current(d) && len(d.Tables) == 1 })

@@ -52,8 +52,11 @@ func TestRebuildOfNothing(t *testing.T) {
 	w.collect("a", `{"id":"a","n":1}`)
 	fs := w.open()
 	path := filepath.Join(t.TempDir(), "out.db")
-	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "here", URL: "halting:" + path})
+	d, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "here", URL: "halting:" + path})
 	w.must(err)
+	if d.Behind != 1 {
+		t.Errorf("%d versions behind where nothing is there yet, want 1", d.Behind)
+	}
 	<-k.entered
 	var r *host.Refusal
 	if _, err := fs.RebuildDestination(t.Context(), "here", "mail", "nothing"); !errors.As(err, &r) || r.Code != "not_found" {
