@@ -17,7 +17,8 @@
 // are in memory, the others in sorted runs whose pages are addressed by the hash of the key, each run with a Bloom
 // filter in memory. Looking up a new key costs one filter probe per run. Looking up a known key costs one page, or none
 // when a source is read in the same order as before. Segments are the log of the rows in memory, so a flush writes no
-// index. Superseded versions are marked by bits. Segments and bulk files of which half is superseded are rewritten
+// index. Streams that are only read have an index in memory as well, from the first record that is looked up by its
+// key. Superseded versions are marked by bits. Segments and bulk files of which half is superseded are rewritten
 // without it.
 //
 // # Trust

@@ -15,8 +15,13 @@ import (
 func (s *records) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream,
 	k string) (store.Record, error) {
 	h1, h2 := bulk.HashKey([]byte(k))
+	id := streamKey{connection, stream}
 	var seen memoryView
-	r, err := s.snapshot(ctx, func() { seen.take(s.visible.streams[streamKey{connection, stream}]) })
+	var loads uint64
+	r, err := s.snapshot(ctx, func() {
+		seen.take(cmp.Or(s.visible.streams[id], s.visible.idle.get(id)))
+		loads = s.visible.idle.loads
+	})
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -24,6 +29,13 @@ func (s *records) Record(ctx context.Context, connection store.ConnectionID, str
 	n, ok, err := r.counters(connection, stream)
 	if err != nil || !ok {
 		return store.Record{}, missing(err, "record %q of stream %s", k, stream)
+	}
+	if seen.st == nil {
+		st, err := s.loadIdle(ctx, r.reader, id, n, loads)
+		if err != nil && ctx.Err() != nil {
+			return store.Record{}, ctx.Err()
+		}
+		seen.take(st) // nil if the stream is damaged somewhere; the record may be intact
 	}
 	at, ok, err := seen.find(r.reader, n, h1, h2)
 	if err != nil || !ok {
@@ -159,7 +171,7 @@ func (r reader) search(n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 func (s *disk) Memory() int64 {
 	s.visible.RLock()
 	defer s.visible.RUnlock()
-	n := int64(0)
+	n := s.visible.idle.bytes
 	for _, st := range s.visible.streams {
 		n += st.footprint.Load()
 	}

@@ -12,7 +12,8 @@ type visible struct {
 	sync.RWMutex // guards the other fields and what streams show to readers
 	commit       uint64
 	pinned       map[uint64]int        // number of snapshots of each commit
-	streams      map[streamKey]*stream // those in memory
+	streams      map[streamKey]*stream // those that the committer has in memory
+	idle         idleStreams
 }
 
 // pin keeps what the newest commit needs until unpin. If also is not nil, it runs before a newer commit is shown.

@@ -72,6 +72,7 @@ type disk struct {
 
 	watchers  store.Watchers
 	walking   chan struct{} // capacity 1: held while a window is being filled
+	loading   chan struct{} // capacity 1: held while an idle stream is being loaded
 	windows   windows
 	questions store.Sealer
 }
@@ -90,8 +91,10 @@ func newDisk(dir string, opts Options) *disk {
 		done:    make(chan struct{}),
 		closing: make(chan struct{}),
 		walking: make(chan struct{}, 1),
+		loading: make(chan struct{}, 1),
 		windows: windows{most: maxWindows},
-		visible: visible{pinned: make(map[uint64]int), streams: make(map[streamKey]*stream)},
+		visible: visible{pinned: make(map[uint64]int), streams: make(map[streamKey]*stream),
+			idle: idleStreams{most: opts.memory / 4, all: make(map[streamKey]*stream)}},
 
 		questions: store.NewSealer(),
 	}

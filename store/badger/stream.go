@@ -129,7 +129,11 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 
 func (c *committer) remember(id streamKey, st *stream) {
 	c.streams[id] = st
-	c.s.visible.change(func() { c.s.visible.streams[id] = st })
+	c.s.visible.change(func() {
+		c.s.visible.streams[id] = st
+		c.s.visible.idle.loads++
+		c.s.visible.idle.drop(id)
+	})
 }
 
 func (c *committer) forget(id streamKey) {
@@ -153,6 +157,11 @@ func (st *stream) load(r reader, counters []byte) error {
 	if st.counters, err = decodeCounters(counters); err != nil {
 		return err
 	}
+	return st.loadIndex(r)
+}
+
+// loadIndex reads what load does for a stream whose counters are known.
+func (st *stream) loadIndex(r reader) (err error) {
 	st.shown = st.counters.last
 	if st.layout, err = readLayout(r.get, st.counters.number); err != nil {
 		return err

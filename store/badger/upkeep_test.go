@@ -247,8 +247,93 @@ func TestMemoryOfManyStreams(t *testing.T) {
 			}
 		}
 	}
+	for i := range streams {
+		if _, err := s.Record(t.Context(), "c", store.Stream(fmt.Sprint("s", i)), "k0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := s.Memory(); m > 250<<10 {
+		t.Errorf("%d bytes after a record of each stream was read", m)
+	}
 	if err := s.Verify(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Records are looked up by key while their streams leave the committer's memory and come back, are indexed and merged:
+// nobody reads less than what was acknowledged before.
+func TestRecordWhileWriting(t *testing.T) {
+	s, err := badger.OpenMemory(badger.WithStreamMemory(badger.WithMemRows(badger.Options{}, 50), 8<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w := newWriter(t, s, "run_1")
+	const streams, keys, rounds = 4, 40, 300
+	name := func(i int) store.Stream { return store.Stream(fmt.Sprint("s", i)) }
+	var acknowledged [streams][keys]atomic.Uint64
+	look := func(i, k int) error {
+		least := acknowledged[i][k].Load()
+		r, err := s.Record(t.Context(), "c", name(i), fmt.Sprint("k", k))
+		if errors.Is(err, store.ErrNotFound) && least == 0 {
+			return nil
+		}
+		if err == nil && (r.Version < least || string(r.Data) != fmt.Sprint(r.Version)) {
+			err = fmt.Errorf("version %d holds %s, version %d was acknowledged", r.Version, r.Data, least)
+		}
+		return err
+	}
+	stop := make(chan struct{})
+	failed := make(chan error, 3)
+	for n := range cap(failed) {
+		go func() {
+			for i := n; ; i++ {
+				select {
+				case <-stop:
+					failed <- nil
+					return
+				default:
+				}
+				if err := look(i%streams, i/streams%keys); err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
+	}
+	var last [streams]uint64
+	for round := range rounds {
+		i, b := round*7%streams, new(store.Batch)
+		b.Reset(name(i))
+		version := last[i]
+		for k := range keys {
+			if (k+round)%3 == 0 {
+				version++
+				b.Append(store.Change{Key: fmt.Appendf(nil, "k%d", k), Data: fmt.Append(nil, version)})
+			}
+		}
+		r, err := s.Submit(t.Context(), &store.Commit{Lease: w.lease, Batches: []*store.Batch{b}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(); err != nil {
+			t.Fatal(err)
+		}
+		for k := range keys {
+			if (k+round)%3 == 0 {
+				last[i]++
+				acknowledged[i][k].Store(last[i])
+			}
+			if err := look(i, k); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	close(stop)
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
 	}
 }
 
