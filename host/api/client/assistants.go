@@ -38,25 +38,14 @@ func (c assistantClient) RevokeAssistant(ctx context.Context, name string) (a ho
 func (c assistantClient) AssistantCalls(ctx context.Context, name string, before uint64,
 	limit int) ([]host.AssistantCall, error) {
 	out := []host.AssistantCall{}
-	for len(out) < limit {
-		q := url.Values{"limit": {strconv.Itoa(min(limit-len(out), page))}}
-		if before > 0 {
-			q.Set("cursor", strconv.FormatUint(before, 10))
+	q := url.Values{"limit": {strconv.Itoa(min(limit, page))}}
+	err := each(ctx, c.transport, at("assistants", name, "calls"), q, func(call host.AssistantCall) (bool, error) {
+		if before == 0 || call.Number < before { // the host's cursors cannot be made here
+			out = append(out, call)
 		}
-		var got list[host.AssistantCall]
-		if err := c.get(ctx, at("assistants", name, "calls"), q, &got); err != nil {
-			return nil, err
-		}
-		out = append(out, got.Data...)
-		if got.NextCursor == nil || *got.NextCursor == "" {
-			break
-		}
-		var err error
-		if before, err = strconv.ParseUint(*got.NextCursor, 10, 64); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		return len(out) < limit, nil
+	})
+	return out, err
 }
 
 // DecideCall implements host.Assistants.

@@ -120,6 +120,36 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// Cursors are the host's: calls are read page by page, up to as many as are wanted.
+func TestAssistantCalls(t *testing.T) {
+	next := map[string]string{"": "WX-d4Fa", "WX-d4Fa": "_CqKG9tn", "_CqKG9tn": ""}
+	number := 9
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		after, known := next[r.URL.Query().Get("cursor")]
+		if !known {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		fmt.Fprintf(w, `{"data":[{"number":%d},{"number":%d},{"number":%d}],"nextCursor":%q}`, number, number-1, number-2, after)
+		number -= 3
+	})
+	for _, test := range []struct {
+		before uint64
+		limit  int
+		want   string
+	}{{0, 100, "[9 8 7 6 5 4 3 2 1]"}, {0, 4, "[9 8 7 6]"}, {6, 2, "[5 4]"}} {
+		number = 9
+		calls, err := c.AssistantCalls(context.Background(), "notes", test.before, test.limit)
+		var got []uint64
+		for _, call := range calls {
+			got = append(got, call.Number)
+		}
+		if fmt.Sprint(got) != test.want || err != nil {
+			t.Errorf("before %d, %d: %v %v", test.before, test.limit, got, err)
+		}
+	}
+}
+
 func frame(id int, typ string) string {
 	return fmt.Sprintf("id: %d\nevent: %s\ndata: {\"sequence\":%d}\n\n", id, typ, id)
 }
