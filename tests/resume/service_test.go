@@ -288,9 +288,11 @@ func (s *service) await(ctx context.Context, id store.RunID, not string) (st sta
 	wake, stop := s.host.Store.Watch(id)
 	defer stop()
 	for {
-		st, err = s.look(ctx, id)
-		if err != nil || st.Run.Status != "active" || st.Open != nil && st.Open.Interrupt != not {
+		if st, err = s.status(ctx, id); err != nil {
 			return st, err
+		}
+		if st.Run.Status != "active" || st.Open != nil && st.Open.Interrupt != not {
+			return s.look(ctx, id)
 		}
 		select {
 		case <-wake:
@@ -300,17 +302,22 @@ func (s *service) await(ctx context.Context, id store.RunID, not string) (st sta
 	}
 }
 
-// look reads what is stored of a run.
-func (s *service) look(ctx context.Context, id store.RunID) (st state, err error) {
+// status reads the row of a run and its open question.
+func (s *service) status(ctx context.Context, id store.RunID) (st state, err error) {
 	if st.Run, err = s.host.Store.Run(ctx, id); err != nil {
 		return st, err
 	}
 	open, err := s.host.Store.Pending(ctx, id)
-	if err != nil {
-		return st, err
-	}
 	if len(open) > 0 {
 		st.Open = &open[0]
+	}
+	return st, err
+}
+
+// look reads what is stored of a run, with its timeline and the lengths of its journal.
+func (s *service) look(ctx context.Context, id store.RunID) (st state, err error) {
+	if st, err = s.status(ctx, id); err != nil {
+		return st, err
 	}
 	events, err := s.host.Store.Events(ctx, id, 0, 1000)
 	st.Events = map[string]int{}
