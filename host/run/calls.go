@@ -421,11 +421,11 @@ func (cl *calls) finishCall(f finishedCall) {
 		cl.lineAnswered(f)
 		return
 	}
+	r := callReply{id: f.in.ID, errno: f.errno, payload: f.reply, result: true}
 	if cl.outcome.cancelled() {
-		f.errno = abi.ECANCELED
-		f.reply = nil
+		r = callReply{id: f.in.ID, errno: abi.ECANCELED}
 	}
-	cl.send(f.in.ID, f.errno, f.reply)
+	cl.send(r)
 	cl.history.suspendIfLeaving(time.Now(), true)
 }
 

@@ -332,21 +332,25 @@ func (h *history) recordResult(errno abi.Errno, reply []byte) {
 }
 
 // recordReply records or compares a reply before the guest gets it, and returns the time that the guest is told with
-// it; 0 if the guest has its own clock.
-func (h *history) recordReply(errno abi.Errno, payload []byte) (at uint64, ok bool) {
+// it; 0 if the guest has its own clock. A reply that is the result of its call, which the journal has, is neither
+// hashed nor compared.
+func (h *history) recordReply(r callReply) (at uint64, ok bool) {
 	if h.sealer == nil {
 		return 0, true
 	}
-	e := entry{kind: entryReply, code: uint16(errno), at: uint64(time.Now().UnixMilli())} // #nosec G115 -- after 1970
+	at = uint64(time.Now().UnixMilli()) // #nosec G115 -- after 1970
 	if h.hostBound != "" {
-		return e.at, true
+		return at, true
 	}
-	e.hash = hashOf(payload)
+	e := entry{kind: entryPassed, at: at}
+	if !r.result {
+		e = entry{kind: entryReply, code: uint16(r.errno), at: at, hash: hashOf(r.payload)}
+	}
 	if h.live() {
 		h.write(e)
-		return e.at, true
+		return at, true
 	}
-	recorded, ok := h.nextEntry(entryReply)
+	recorded, ok := h.nextEntry(e.kind)
 	if ok && (recorded.code != e.code || recorded.hash != e.hash) {
 		what := fmt.Sprintf("call %d of the connector is answered with something else", h.calls)
 		if h.calls == 1 {

@@ -24,6 +24,7 @@ import (
 //	intent  u8 7  u32 len                         a request is about to be sent
 //	held    u8 8  u32 len  bytes                  what the network holds for the run
 //	begin   u8 9  u32 len  JSON                   how the run was started; the only entry of its piece
+//	passed  u8 10 u64 ms since 1970               a reply that is the result before it
 //
 // Only the journals of resumable runs have entries of kinds 6 to 9.
 // Numbers are little-endian; a hash is the first 16 bytes of SHA-256.
@@ -37,6 +38,7 @@ const (
 	entryIntent
 	entryHeld
 	entryBegin
+	entryPassed
 )
 
 const (
@@ -77,6 +79,8 @@ func (e entry) append(b []byte) []byte {
 		return append(b, e.hash[:]...)
 	case entryReply:
 		return append(le.AppendUint64(b, e.at), e.hash[:]...)
+	case entryPassed:
+		return le.AppendUint64(b, e.at)
 	}
 	return append(le.AppendUint32(b, uint32(len(e.data))), e.data...)
 }
@@ -88,7 +92,7 @@ func parseEntry(b []byte) (e entry, rest []byte, err error) {
 	}
 	le, want := binary.LittleEndian, 5
 	switch k := b[0]; {
-	case k == 0 || k > entryBegin:
+	case k == 0 || k > entryPassed:
 		return e, nil, errHistory
 	case k == entryCall:
 		want = 3 + pieceBytes16
@@ -96,6 +100,8 @@ func parseEntry(b []byte) (e entry, rest []byte, err error) {
 		want = 7
 	case k == entryReply:
 		want = 11 + pieceBytes16
+	case k == entryPassed:
+		want = 9
 	}
 	if len(b) < want {
 		return e, nil, errShort
@@ -111,6 +117,9 @@ func parseEntry(b []byte) (e entry, rest []byte, err error) {
 	case entryReply:
 		e.at = le.Uint64(b[3:])
 		copy(e.hash[:], b[11:])
+		return e, rest, nil
+	case entryPassed:
+		e.at = le.Uint64(b[1:])
 		return e, rest, nil
 	}
 	n := le.Uint32(b[want-4:])

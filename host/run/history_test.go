@@ -20,6 +20,7 @@ func pieces(t *testing.T, s *sealer) (sealed [][]byte, all []entry) {
 		{kind: entryCall, code: 1, hash: hashOf(nil)},
 		{kind: entryReply, at: 1_700_000_000_000, hash: hashOf([]byte("start"))},
 		{kind: entryResult, code: 9, data: bytes.Repeat([]byte("x"), 700)},
+		{kind: entryPassed, at: 1_700_000_000_001},
 		{kind: entryAnswer, data: []byte(`{"id":"q"}`)},
 		{kind: entryMark, data: []byte(`{"id":"r"}`)},
 	}
@@ -116,7 +117,7 @@ func TestHistoryDamaged(t *testing.T) {
 
 func FuzzHistoryEntry(f *testing.F) {
 	for _, e := range []entry{{kind: entryCall}, {kind: entryResult, data: []byte("x")}, {kind: entryReply, at: 3},
-		{kind: entryAnswer}, {kind: entryMark, data: []byte("{}")}} {
+		{kind: entryPassed, at: 3}, {kind: entryAnswer}, {kind: entryMark, data: []byte("{}")}} {
 		f.Add(e.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

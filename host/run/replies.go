@@ -92,42 +92,51 @@ func (cl *calls) wake() {
 }
 
 // reply answers a call with success.
-func (cl *calls) reply(id uint32, payload []byte) { cl.send(id, abi.OK, payload) }
+func (cl *calls) reply(id uint32, payload []byte) { cl.send(callReply{id: id, payload: payload}) }
 
 // replyError answers a call with an errno and its text.
 func (cl *calls) replyError(id uint32, errno abi.Errno, code, message string) {
-	cl.send(id, errno, errorText(code, message))
+	cl.send(callReply{id: id, errno: errno, payload: errorText(code, message)})
+}
+
+// A callReply is the reply to a call.
+type callReply struct {
+	id      uint32
+	errno   abi.Errno
+	payload []byte
+	result  bool // it is what the call came to outside of the loop, unchanged
 }
 
 // send replies to the open call. A call that was answered meanwhile, by a cancel, is ignored.
-func (cl *calls) send(id uint32, errno abi.Errno, payload []byte) {
-	if cl.outcome.over() || id != cl.open {
+func (cl *calls) send(r callReply) {
+	if cl.outcome.over() || r.id != cl.open {
 		return
 	}
 	if cl.hold.active {
-		cl.hold.holdReply(id, errno, payload)
+		r.payload = bytes.Clone(r.payload)
+		cl.hold.reply = &r
 		return
 	}
 	cl.open = 0
 	cl.endCallSpan(time.Now())
 	cl.clocks.touch()
-	at, ok := cl.history.recordReply(errno, payload)
+	at, ok := cl.history.recordReply(r)
 	if !ok {
 		return
 	}
-	if err := cl.replyAt(id, errno, payload, at); isChannelFault(err) {
+	if err := cl.replyAt(r, at); isChannelFault(err) {
 		cl.outcome.latch(hostFault("answer the guest", err))
 	}
 }
 
 // replyAt replies with the time, if the guest has no clock of its own.
-func (cl *calls) replyAt(id uint32, errno abi.Errno, payload []byte, at uint64) error {
+func (cl *calls) replyAt(r callReply, at uint64) error {
 	if g, ok := cl.guest.(interface {
 		ReplyAt(id uint32, errno abi.Errno, payload []byte, at uint64) error
 	}); ok && at != 0 {
-		return g.ReplyAt(id, errno, payload, at)
+		return g.ReplyAt(r.id, r.errno, r.payload, at)
 	}
-	return cl.guest.Reply(id, errno, payload)
+	return cl.guest.Reply(r.id, r.errno, r.payload)
 }
 
 // endCallSpan ends the span of a call. While a question is open the time counts as the owner's. That includes stdio,
@@ -160,17 +169,11 @@ func (cl *calls) credit(frames, bytes int) {
 // Invariant: the length of calls is bounded by the guest's credit, none of which is returned meanwhile.
 type hold struct {
 	active        bool
-	reply         *heldReply
+	reply         *callReply
 	frames, bytes int              // credit
 	done          *abi.DoneMessage // a DONE that was the drain point, not handled yet
 	doneCall      uint32
 	calls         []sandbox.Inbound // calls that arrived since, in order
-}
-
-type heldReply struct {
-	id      uint32
-	errno   abi.Errno
-	payload []byte
 }
 
 // releaseHeld releases what was held back. Calls that arrived meanwhile stay in hold, from which the loop handles them.
@@ -184,7 +187,7 @@ func (cl *calls) releaseHeld() {
 		cl.handle(h.done, h.doneCall)
 	}
 	if h.reply != nil {
-		cl.send(h.reply.id, h.reply.errno, h.reply.payload)
+		cl.send(*h.reply)
 	}
 }
 
@@ -203,11 +206,6 @@ func (cl *calls) nextHeldCall() bool {
 	cl.hold.calls = slices.Delete(cl.hold.calls, 0, 1)
 	cl.call(in)
 	return true
-}
-
-// holdReply holds a reply back.
-func (h *hold) holdReply(id uint32, errno abi.Errno, payload []byte) {
-	h.reply = &heldReply{id, errno, bytes.Clone(payload)}
 }
 
 // reportRateWait passes a wait of the call in progress to the loop, in order with the end of the call.

@@ -38,7 +38,7 @@ func (c *committer) apply(g *group, it *item) error {
 		return err
 	}
 	for _, p := range cm.Journal {
-		if err := g.replace(journalKey(cm.Lease.RunID, p.N), append(newValue(len(p.Data)), p.Data...)); err != nil {
+		if err := g.replace(journalKey(cm.Lease.RunID, p.N), p.Data); err != nil {
 			return err
 		}
 	}
@@ -188,7 +188,7 @@ func putEvents(g *group, cm *store.Commit, head *store.RunHead, now time.Time) e
 		if err != nil {
 			return err
 		}
-		g.store(eventKey(cm.Lease.RunID, head.Next), append(newValue(len(text)), text...))
+		g.store(eventKey(cm.Lease.RunID, head.Next), text)
 		head.Next++
 	}
 	if len(cm.Events) > 0 {

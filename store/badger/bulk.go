@@ -34,11 +34,6 @@ func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
 	g.setFile(p.File, f)
 }
 
-// putBulk is like putExtent for a value made with newValue, which it does not change.
-func (g *group) putBulk(k, value []byte) {
-	g.putPayload(k, value[1:])
-}
-
 // putPayload is like putExtent for a payload that exists already.
 func (g *group) putPayload(k, payload []byte) {
 	g.putExtent(k, len(payload), func(b []byte) []byte { return append(b, payload...) })

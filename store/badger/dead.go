@@ -110,7 +110,7 @@ func (d deadSet) unset(v uint64) {
 
 func encodeDeadList(versions []uint64) []byte {
 	slices.Sort(versions)
-	v, last := newValue(3*len(versions)), uint64(0)
+	v, last := make([]byte, 0, 3*len(versions)), uint64(0)
 	for _, n := range versions {
 		v = binary.AppendUvarint(v, n-last)
 		last = n

@@ -94,7 +94,7 @@ func (h *fileRefs) change(s store.Stream, k string, files []store.Held) error {
 		if err != nil {
 			return err
 		}
-		return h.g.replace(at, append(newValue(len(text)), text...))
+		return h.g.replace(at, text)
 	case len(held) > 0:
 		return h.g.remove(at)
 	}
@@ -165,7 +165,7 @@ func (h *fileRefs) add(f store.File) error {
 func (h *fileRefs) keep(x *staged) error {
 	h.stored[x] = true
 	if x.long == nil {
-		h.g.store(fileKey(kindContent, h.connection, x.digest), append(newValue(len(x.short)), x.short...))
+		h.g.store(fileKey(kindContent, h.connection, x.digest), x.short)
 		return nil
 	}
 	return h.g.putJSON(fileKey(kindLocation, h.connection, x.digest), x.at)

@@ -257,14 +257,13 @@ func (c *committer) fill(g *group, items []store.Item) error {
 
 // fillOne writes an item other than a record. The key of a PieceItem is already the one under which it is stored.
 func (c *committer) fillOne(g *group, i store.Item) error {
-	value := func() []byte { return append(newValue(len(i.Value)), i.Value...) }
 	if kind, ok := plain[i.Kind]; ok {
-		g.store(append([]byte{kind}, i.Key...), value())
+		g.store(append([]byte{kind}, i.Key...), i.Value)
 		return nil
 	}
 	switch i.Kind {
 	case store.PieceItem:
-		g.store(i.Key, value())
+		g.store(i.Key, i.Value)
 		return nil
 	case store.DocumentItem:
 		return fillDocument(g, i)
@@ -276,7 +275,7 @@ func (c *committer) fillOne(g *group, i store.Item) error {
 	case store.RunItem:
 		return fillRun(g, i)
 	case store.LeaseItem:
-		g.store(key(kindLease, string(i.Key)), value())
+		g.store(key(kindLease, string(i.Key)), i.Value)
 		return nil
 	case store.StreamItem:
 		return c.fillStream(g, i)
@@ -319,7 +318,7 @@ func fillRun(g *group, i store.Item) error {
 	if string(r.ID) != string(i.Key) {
 		return store.Corrupt("run %.40q is under key %.40q", r.ID, i.Key)
 	}
-	g.store(key(kindRun, string(r.ID)), append(newValue(len(v.Run)), v.Run...))
+	g.store(key(kindRun, string(r.ID)), v.Run)
 	putHead(g, r.ID, store.RunHead{Next: v.Next, Ended: v.Ended})
 	g.put(key(kindRunOf, string(r.ConnectionID), string(r.ID)), newValue(0))
 	return nil

@@ -76,31 +76,34 @@ func (g *group) pending(k []byte) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// Values of at least bulkValue bytes are bulk. In a commit that would fill much of a transaction, so are those of at
+// Payloads of at least bulkValue bytes are bulk. In a commit that would fill much of a transaction, so are those of at
 // least spillValue bytes.
 const (
 	bulkValue  = 16 << 10
 	spillValue = 512
 )
 
-// store writes a value made with newValue to the bulk files or the engine, depending on its size.
-func (g *group) store(k, value []byte) {
-	if len(value) >= bulkValue || g.spill && len(value) >= spillValue {
-		g.putBulk(k, value)
+// bulky reports whether a payload of n bytes goes to the bulk files.
+func (g *group) bulky(n int) bool { return n >= bulkValue || g.spill && n >= spillValue }
+
+// store writes a payload, of which it keeps a copy, to the bulk files or the engine, depending on its size.
+func (g *group) store(k, payload []byte) {
+	if g.bulky(len(payload)) {
+		g.putPayload(k, payload)
 		return
 	}
-	g.put(k, value)
+	g.put(k, append(newValue(len(payload)), payload...))
 }
 
 // put writes a small value made with newValue to the engine.
 func (g *group) put(k, value []byte) { g.set(k, seal(k, value)) }
 
 // replace is like store for a key that may already hold bulk, which becomes garbage.
-func (g *group) replace(k, value []byte) error {
+func (g *group) replace(k, payload []byte) error {
 	if err := g.dropBulk(k); err != nil {
 		return err
 	}
-	g.store(k, value)
+	g.store(k, payload)
 	return nil
 }
 
@@ -195,7 +198,7 @@ func (g *group) putJSON(k []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	return g.replace(k, append(newValue(len(text)), text...))
+	return g.replace(k, text)
 }
 
 // getJSON reads k into v; ok is false when there is no such key.

@@ -279,14 +279,16 @@ func isBulk(kind byte) bool { return kind == kindSegment || kind == kindPage || 
 
 // load writes a value in the same way as the regular writer of its kind.
 func (g *group) load(k, value []byte) {
+	small := false // regardless of its size
 	switch k[0] {
-	case kindSegment, kindPage, kindFilter:
-		g.putBulk(k, value)
 	case kindNumber, kindFence, kindRunHead, kindRunOf, kindCounters, kindDeadChunk, kindErase, kindDue, kindUsage:
-		g.put(k, value)
-	default:
-		g.store(k, value)
+		small = true
 	}
+	if payload := value[1:]; isBulk(k[0]) || !small && g.bulky(len(payload)) {
+		g.putPayload(k, payload)
+		return
+	}
+	g.put(k, value)
 }
 
 // A frameReader reads an image, which is untrusted.
