@@ -116,6 +116,7 @@ type Batch struct {
 	To    Holding  // afterwards; Apply sets Table
 	From  *Holding // nil if there is no table yet
 	Rows  []Row    // each key once, ordered by version
+	New   bool     // the table has none of their keys
 	Files []File   // named in Rows and already stored
 }
 

@@ -122,14 +122,15 @@ func (p *program) hostCPU() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // of a hundredth of a second each
 }
 
-// hostPeak is the most memory that the host had, in megabytes.
-func (p *program) hostPeak() float64 {
+// hostPeak is the most memory that the host had, in megabytes, and what of it are pages of files now: of the program
+// itself, most of all, which the kernel drops when it needs them.
+func (p *program) hostPeak() (all, files float64) {
 	p.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.host.Process.Pid))
 	if err != nil {
 		p.Fatal(err)
 	}
-	return float64(field(status, "VmHWM:")) / 1000
+	return float64(field(status, "VmHWM:")) / 1000, float64(field(status, "RssFile:")) / 1000
 }
 
 // newPeak forgets the peak; where that fails, hostPeak is that of all before too.
@@ -204,7 +205,9 @@ func BenchmarkMemory(b *testing.B) {
 			p := collected(b, times*n)
 			p.serve()
 			note := func(what string) {
-				b.ReportMetric(p.hostPeak(), fmt.Sprintf("%dx-%s-MB", times, what))
+				all, files := p.hostPeak()
+				b.ReportMetric(all, fmt.Sprintf("%dx-%s-MB", times, what))
+				b.ReportMetric(files, fmt.Sprintf("%dx-%s-files-MB", times, what))
 				p.newPeak()
 			}
 			note("idle")

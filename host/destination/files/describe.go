@@ -27,7 +27,7 @@ func (s *Sink) Describe(ctx context.Context, streams []destination.Described) er
 				return err
 			}
 		}
-		w := &rewriting{Sink: s, number: next.Next, sets: map[uint64]*keyset{}, perPart: maxRows}
+		w := &rewriting{Sink: s, number: next.Next, perPart: maxRows}
 		w.batch = &destination.Batch{From: &destination.Holding{},
 			To: destination.Holding{Table: destination.StreamsTable, Shape: streamsShape}}
 		err := w.begin()

@@ -1,9 +1,12 @@
 package files
 
 import (
+	"encoding/binary"
 	"hash/maphash"
-	"maps"
+	"io"
 	"math/bits"
+	"os"
+	"slices"
 
 	"github.com/sluicehost/sluice/host/destination"
 )
@@ -11,145 +14,181 @@ import (
 // seed makes hashes of keys unpredictable for connectors.
 var seed = maphash.MakeSeed()
 
-// A keyset holds hashes of the keys of one part: the bucket and 32 more bits of each, so about five bytes per key. It
-// has false positives, at a rate of 1 in 500 million.
-type keyset struct {
-	shift  int      // shifts a hash to its bucket
-	starts []uint32 // start of each bucket in rest, and the end of the last
-	rest   []uint32
-}
+// A keyset holds hashes of the keys of one part, by bucket: the top bits of a hash select its bucket, which has the low
+// 32 bits. That is about five bytes per key, and false positives at a rate of 1 in 500 million.
+//
+//	shift u32  ends [buckets+1]u32  rest [keys]u32        little-endian
+//
+// shift shortens a hash to its bucket b, which is rest[ends[b]:ends[b+1]].
+type keyset []byte
 
-// newKeyset returns the set of the given hashes.
-func newKeyset(hashes []uint64) *keyset {
+func (k keyset) at(i int) uint32         { return binary.LittleEndian.Uint32(k[4*i:]) }
+func (k keyset) set(i int, value uint32) { binary.LittleEndian.PutUint32(k[4*i:], value) }
+
+// fill returns the set of the given hashes, in the memory of k if that suffices.
+func (k keyset) fill(hashes []uint64) keyset {
 	width := max(1, bits.Len(uint(len(hashes)/8)))
-	k := &keyset{shift: 64 - width, starts: make([]uint32, 1<<width+1), rest: make([]uint32, len(hashes))}
-	for _, h := range hashes {
-		k.starts[h>>k.shift+1]++
+	shift, rest := 64-width, 1+1<<width+1
+	k = slices.Grow(k[:0], 4*(rest+1+len(hashes)))[:4*(rest+len(hashes))]
+	clear(k[:4*rest])
+	k.set(0, uint32(shift)) // #nosec G115 -- below 64
+	bucket := func(h uint64) int { return 1 + int(h>>shift) }
+	for _, h := range hashes { // counts, two places further
+		if b := bucket(h) + 2; b < rest {
+			k.set(b, k.at(b)+1)
+		}
 	}
-	for i := 1; i < len(k.starts); i++ {
-		k.starts[i] += k.starts[i-1]
+	for i := 3; i < rest; i++ {
+		k.set(i, k.at(i)+k.at(i-1))
 	}
-	at := append([]uint32(nil), k.starts...)
-	for _, h := range hashes {
-		b := h >> k.shift
-		k.rest[at[b]] = uint32(h) // #nosec G115 -- the low half
-		at[b]++
+	for _, h := range hashes { // beginnings, which become ends
+		b := bucket(h) + 1
+		n := k.at(b)
+		k.set(rest+int(n), uint32(h)) // #nosec G115 -- the low half
+		k.set(b, n+1)
 	}
 	return k
 }
 
-// has reports whether a key with that hash may be in the part.
-func (k *keyset) has(h uint64) bool {
-	b := h >> k.shift
-	for _, r := range k.rest[k.starts[b]:k.starts[b+1]] {
-		if r == uint32(h) { // #nosec G115 -- the low half
-			return true
-		}
-	}
-	return false
-}
-
-// hasAny reports whether one of the hashes may be in the part.
-func (k *keyset) hasAny(hashes []uint64) bool {
+// has reports whether one of the sorted hashes may be in the part.
+func (k keyset) has(hashes []uint64) bool {
+	shift := k.at(0)
+	rest := 2 + 1<<(64-shift)
 	for _, h := range hashes {
-		if k.has(h) {
-			return true
-		}
-	}
-	return false
-}
-
-// A filter rules out most keys that no part of a table has, so that few parts need to be searched. It is a Bloom filter
-// with two bits per key, both in one word. Keys that are removed stay in it, which only costs time.
-type filter struct {
-	words []uint64
-	keys  int
-}
-
-// place returns the word and the bits for the low half of a hash.
-func (f *filter) place(low uint32) (word int, mask uint64) {
-	x := uint64(low) * 0x9e3779b97f4a7c15                                       // spreads the bits that select the word
-	return int(x >> 32 & uint64(len(f.words)-1)), 1<<(x>>26&63) | 1<<(x>>20&63) // #nosec G115 -- fits
-}
-
-func (f *filter) add(k *keyset) {
-	for _, low := range k.rest {
-		word, mask := f.place(low)
-		f.words[word] |= mask
-	}
-	f.keys += len(k.rest)
-}
-
-// only returns those of the hashes that the table may have.
-func (f *filter) only(hashes []uint64) (some []uint64) {
-	for _, h := range hashes {
-		if word, mask := f.place(uint32(h)); f.words[word]&mask == mask { // #nosec G115 -- the low half
-			some = append(some, h)
-		}
-	}
-	return some
-}
-
-// An index holds what is known of the keys of a table.
-type index struct {
-	sets   map[uint64]*keyset // by number of the part
-	filter *filter            // of all sets; nil until needed
-}
-
-func (x *index) keys() (n int) {
-	for _, set := range x.sets {
-		n += len(set.rest)
-	}
-	return n
-}
-
-// some returns those of the hashes that one of the parts may have. All parts must be in sets.
-func (x *index) some(hashes []uint64) []uint64 {
-	if x.filter == nil || x.filter.keys > 4*len(x.filter.words) { // 16 bits a key
-		n := x.keys()
-		x.filter = &filter{words: make([]uint64, 1<<bits.Len(uint(n/4)))} // #nosec G115 -- a count
-		for _, set := range x.sets {
-			x.filter.add(set)
-		}
-	}
-	return x.filter.only(hashes)
-}
-
-// indexes holds the indexes in memory, by stream.
-type indexes map[destination.StreamID]*index
-
-// maxIndexed is the number of keys in memory above which the indexes of other streams are dropped.
-const maxIndexed = 10_000_000
-
-// of returns the index of a table, which it creates if necessary.
-func (x indexes) of(id destination.StreamID) *index {
-	if x[id] == nil {
-		x[id] = &index{sets: map[uint64]*keyset{}}
-	}
-	return x[id]
-}
-
-// replace limits a stream's sets to those of parts, including fresh ones.
-func (x indexes) replace(id destination.StreamID, parts []part, fresh map[uint64]*keyset) {
-	of := x.of(id)
-	was := of.sets
-	of.sets = map[uint64]*keyset{}
-	for _, p := range parts {
-		set := was[p.Number]
-		if added := fresh[p.Number]; added != nil {
-			if set = added; of.filter != nil {
-				of.filter.add(set)
+		b := 1 + int(h>>shift) // #nosec G115 -- few bits are left
+		for i := k.at(b); i < k.at(b+1); i++ {
+			if k.at(rest+int(i)) == uint32(h) { // #nosec G115 -- the low half
+				return true
 			}
 		}
-		if set != nil {
-			of.sets[p.Number] = set
+	}
+	return false
+}
+
+// A place is where a keyset is in the file of an index.
+type place struct {
+	offset int64
+	bytes  int
+}
+
+// An index holds the keysets of all parts of the tables in a file, so that the memory that a destination takes does not
+// grow with its rows.
+type index struct {
+	root   *os.Root
+	file   *os.File // nil until it is needed
+	end    int64
+	places map[destination.StreamID]map[uint64]place // by number of the part
+	buffer keyset
+}
+
+func newIndex(root *os.Root) *index {
+	return &index{root: root, places: map[destination.StreamID]map[uint64]place{}}
+}
+
+// open creates the file, which loses its name at once. If the system does not allow that, close removes it.
+func (x *index) open() (*os.File, error) {
+	_ = x.root.Remove(keysTmp) // left by a crash
+	f, err := x.root.OpenFile(keysTmp, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err == nil {
+		_ = x.root.Remove(keysTmp)
+	}
+	return f, err
+}
+
+// add appends the set of the given hashes, which is also left in buffer.
+func (x *index) add(hashes []uint64) (p place, err error) {
+	if x.file == nil {
+		if x.file, err = x.open(); err != nil {
+			return p, err
 		}
 	}
-	keys := 0
-	for _, of := range x {
-		keys += of.keys()
+	x.buffer = x.buffer.fill(hashes)
+	p = place{x.end, len(x.buffer)}
+	if _, err := (disk{io.NewOffsetWriter(x.file, p.offset)}).Write(x.buffer); err != nil {
+		return p, err
 	}
-	if keys > maxIndexed {
-		maps.DeleteFunc(x, func(other destination.StreamID, _ *index) bool { return other != id })
+	x.end += int64(p.bytes)
+	return p, nil
+}
+
+// has reports whether one of the sorted hashes may be in a part.
+func (x *index) has(p place, hashes []uint64) (bool, error) {
+	x.buffer = slices.Grow(x.buffer[:0], p.bytes)[:p.bytes]
+	if _, err := x.file.ReadAt(x.buffer, p.offset); err != nil {
+		return false, err
 	}
+	return x.buffer.has(hashes), nil
+}
+
+// of returns the places of a table.
+func (x *index) of(id destination.StreamID) map[uint64]place {
+	if x.places[id] == nil {
+		x.places[id] = map[uint64]place{}
+	}
+	return x.places[id]
+}
+
+// replace limits the sets of a table to those of parts, including fresh ones.
+func (x *index) replace(id destination.StreamID, parts []part, fresh map[uint64]place) {
+	was, now := x.places[id], map[uint64]place{}
+	for _, p := range parts {
+		if set, ok := fresh[p.Number]; ok {
+			now[p.Number] = set
+		} else if set, ok := was[p.Number]; ok {
+			now[p.Number] = set
+		}
+	}
+	x.places[id] = now
+	x.compact()
+}
+
+// minGarbage is the number of bytes of dropped sets from which on the file is written anew. Tests replace it.
+var minGarbage int64 = 8 << 20
+
+// compact rewrites the file without the sets that were dropped, once they are half of it. If that fails, the sets are
+// made again when they are needed.
+func (x *index) compact() {
+	kept := int64(0)
+	for _, of := range x.places {
+		for _, p := range of {
+			kept += int64(p.bytes)
+		}
+	}
+	if garbage := x.end - kept; garbage < minGarbage || garbage < kept {
+		return
+	}
+	old := x.file
+	defer old.Close()
+	if x.file, x.end = nil, 0; kept == 0 {
+		return
+	}
+	to, err := x.open()
+	for _, of := range x.places {
+		for n, p := range of {
+			if err == nil {
+				n := int64(p.bytes)
+				_, err = io.CopyN(io.NewOffsetWriter(to, x.end), io.NewSectionReader(old, p.offset, n), n)
+			}
+			of[n] = place{x.end, p.bytes}
+			x.end += int64(p.bytes)
+		}
+	}
+	if x.file = to; err != nil {
+		x.forget()
+	}
+}
+
+// forget drops all sets.
+func (x *index) forget() {
+	clear(x.places)
+	_ = x.close() // nothing of it is needed
+}
+
+func (x *index) close() (err error) {
+	if x.file != nil {
+		err = x.file.Close()
+		_ = x.root.Remove(keysTmp)
+	}
+	x.file, x.end = nil, 0
+	return err
 }

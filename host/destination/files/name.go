@@ -13,6 +13,7 @@ const (
 	manifestName = "_sluice_manifest.json"
 	manifestTmp  = "_sluice_manifest.json.tmp"
 	lockName     = "_sluice_lock"
+	keysTmp      = "_sluice_keys.tmp"
 )
 
 var (

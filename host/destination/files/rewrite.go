@@ -33,10 +33,10 @@ type rewriting struct {
 	was    table  // the table before the batch
 	number uint64 // of the next part
 
-	keep  []part             // earlier parts that stay
-	fresh []part             // new parts, under hidden names
-	syncs []chan error       // results of syncing the new parts
-	sets  map[uint64]*keyset // of the new parts, by number
+	keep  []part           // earlier parts that stay
+	fresh []part           // new parts, under hidden names
+	syncs []chan error     // results of syncing the new parts
+	sets  map[uint64]place // of the new parts, by number
 
 	hashes  []uint64                    // of the keys of the batch
 	changed map[string]*destination.Row // rows of the batch by key, without those already written
@@ -46,7 +46,7 @@ type rewriting struct {
 
 // run writes all new parts.
 func (w *rewriting) run(ctx context.Context) error {
-	w.sets = map[uint64]*keyset{}
+	w.sets = map[uint64]place{}
 	rows := w.batch.Rows
 	w.hashes = make([]uint64, len(rows))
 	for i := range rows {
@@ -88,7 +88,7 @@ func (w *rewriting) run(ctx context.Context) error {
 func (w *rewriting) choose(ctx context.Context) (redo []part, err error) {
 	reshaped := w.batch.From != nil && !w.format.Fits(w.was.Holding.Shape, w.batch.To.Shape)
 	hit := map[uint64]bool{}
-	if !reshaped && len(w.hashes) > 0 {
+	if !reshaped && !w.batch.New && len(w.hashes) > 0 {
 		if hit, err = w.hit(ctx, w.was, w.hashes); err != nil {
 			return nil, err
 		}
@@ -269,7 +269,13 @@ func (w *rewriting) end() error {
 	go func() { synced <- errors.Join(o.file.Sync(), o.file.Close()) }() // concurrently with the next part
 	o.part.Bytes, o.part.Name = o.size.n, partName(o.part, w.format.Name())
 	w.fresh = append(w.fresh, o.part)
-	w.sets[o.part.Number] = newKeyset(o.hashes)
+	if len(o.hashes) > 0 {
+		set, err := w.index.add(o.hashes)
+		if err != nil {
+			return err
+		}
+		w.sets[o.part.Number] = set
+	}
 	return hook("part")
 }
 
@@ -332,28 +338,31 @@ func (s *Sink) each(t table, p part, keys bool, do func(Reader) error) error {
 
 // hit returns, by number, whether a part may have one of the hashes.
 func (s *Sink) hit(ctx context.Context, t table, hashes []uint64) (map[uint64]bool, error) {
-	of := s.index.of(t.StreamID)
+	of, out := s.index.of(t.StreamID), map[uint64]bool{}
+	hashes = slices.Sorted(slices.Values(hashes)) // so that a set is read in the order of memory
 	for _, p := range t.Parts {
-		if of.sets[p.Number] != nil {
-			continue
+		set, ok := of[p.Number]
+		if !ok {
+			keys, err := s.keys(ctx, t, p)
+			if err == nil {
+				set, err = s.index.add(keys)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read %s/%s: %w", t.Holding.Table, p.Name, err)
+			}
+			of[p.Number] = set
 		}
-		set, err := s.keyset(ctx, t, p)
-		if err != nil {
-			return nil, fmt.Errorf("read %s/%s: %w", t.Holding.Table, p.Name, err)
+		var err error
+		if out[p.Number], err = s.index.has(set, hashes); err != nil {
+			s.index.forget()
+			return nil, fmt.Errorf("read the keys of %s/%s: %w", t.Holding.Table, p.Name, err)
 		}
-		of.sets[p.Number], of.filter = set, nil
-	}
-	out := map[uint64]bool{}
-	some := of.some(hashes)
-	slices.Sort(some) // so that buckets are accessed in the order of memory
-	for _, p := range t.Parts {
-		out[p.Number] = of.sets[p.Number].hasAny(some)
 	}
 	return out, nil
 }
 
-// keyset reads the keys of a part from its file.
-func (s *Sink) keyset(ctx context.Context, t table, p part) (*keyset, error) {
+// keys returns the hashes of the keys in a part.
+func (s *Sink) keys(ctx context.Context, t table, p part) ([]uint64, error) {
 	hashes := make([]uint64, 0, min(max(0, p.Rows), 4*maxRows))
 	err := s.each(t, p, true, func(r Reader) error {
 		if len(hashes)%1000 == 0 && ctx.Err() != nil {
@@ -364,8 +373,5 @@ func (s *Sink) keyset(ctx context.Context, t table, p part) (*keyset, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return newKeyset(hashes), nil
+	return hashes, err
 }

@@ -22,7 +22,7 @@ type Sink struct {
 	m         *manifest // as last read or written
 	raw       []byte    // its bytes
 	unsettled bool      // a step left files that settle must handle
-	index     indexes
+	index     *index
 }
 
 var errGone = errors.New("the file " + manifestName + " is gone; what the directory holds is not known without it")
@@ -53,9 +53,9 @@ func open(ctx context.Context, path string, o destination.Owner, f Format) (*Sin
 	if err != nil {
 		return nil, told(err)
 	}
-	s := &Sink{root: root, format: f, index: indexes{}}
+	s := &Sink{root: root, format: f, index: newIndex(root)}
 	if _, err := root.Lstat(manifestName); errors.Is(err, fs.ErrNotExist) {
-		err = s.strangers(".", lockName, manifestTmp) // before a lock file is created next to them
+		err = s.strangers(".", lockName, manifestTmp, keysTmp) // before a lock file is created next to them
 		if err != nil {
 			return nil, errors.Join(told(err), root.Close())
 		}
@@ -73,7 +73,7 @@ func (s *Sink) claim(ctx context.Context, o destination.Owner) error {
 	}
 	switch {
 	case m == nil:
-		if err := s.strangers(".", lockName, manifestTmp); err != nil {
+		if err := s.strangers(".", lockName, manifestTmp, keysTmp); err != nil {
 			return err
 		}
 		m = &manifest{Sluice: manifestVersion, Format: s.format.Name(), Tables: []table{}}
@@ -135,7 +135,8 @@ func (s *Sink) refresh() error {
 	case m.Epoch != s.m.Epoch || m.Host != s.m.Host || m.Destination != s.m.Destination:
 		return destination.ErrFenced
 	}
-	s.m, s.raw, s.unsettled, s.index = m, raw, true, indexes{}
+	s.m, s.raw, s.unsettled = m, raw, true
+	s.index.forget()
 	return nil
 }
 
@@ -207,7 +208,7 @@ func (s *Sink) tableOf(m *manifest, b *destination.Batch) (int, error) {
 		return i, nil
 	}
 	taken := map[string]bool{destination.StreamsTable: true, destination.FilesTable: true, lockName: true,
-		manifestName: true, manifestTmp: true}
+		manifestName: true, manifestTmp: true, keysTmp: true}
 	for _, t := range m.Tables {
 		taken[strings.ToLower(t.Holding.Table)] = true
 	}
@@ -251,10 +252,10 @@ func (s *Sink) Clear(ctx context.Context, id destination.StreamID) error {
 		if err := s.commit(ctx, next, nil); err != nil {
 			return err
 		}
-		delete(s.index, id)
+		delete(s.index.places, id)
 		return nil
 	})
 }
 
 // Close implements destination.Sink.
-func (s *Sink) Close() error { return s.root.Close() }
+func (s *Sink) Close() error { return errors.Join(s.index.close(), s.root.Close()) }
