@@ -32,6 +32,9 @@ const (
 	AssistantCalls Kind = "assistant-call"
 )
 
+// Withdrawals is a kind without documents, for Members.Changed: another host changed the Withdrawals of a connection.
+const Withdrawals Kind = "withdrawal"
+
 // A Document is a small JSON value that belongs to no run: a schedule, an API
 // key, a webhook.
 type Document struct {

@@ -1,6 +1,9 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/sluicehost/sluice/host/run"
@@ -10,24 +13,31 @@ import (
 // activeRuns are the runs that this host performs, by connection.
 type activeRuns struct {
 	cancelSuspended func(store.ConnectionID, run.CancelRequest) // cancels a sleeping run; nil if runs cannot sleep
+	suspended       func() map[store.ConnectionID]uint64        // connections of sleeping runs, and their Withdrawals before
 
 	mu   sync.Mutex // guards runs
-	runs map[store.ConnectionID]*run.Run
+	runs map[store.ConnectionID]activeRun
 }
 
-func (a *activeRuns) add(id store.ConnectionID, r *run.Run) {
+// An activeRun is a run and the Withdrawals of its connection when it was planned.
+type activeRun struct {
+	*run.Run
+	withdrawals uint64
+}
+
+func (a *activeRuns) add(planned store.Connection, r *run.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.runs == nil {
-		a.runs = map[store.ConnectionID]*run.Run{}
+		a.runs = map[store.ConnectionID]activeRun{}
 	}
-	a.runs[id] = r
+	a.runs[planned.ID] = activeRun{r, planned.Withdrawals}
 }
 
 func (a *activeRuns) remove(id store.ConnectionID, r *run.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.runs[id] == r {
+	if a.runs[id].Run == r {
 		delete(a.runs, id)
 	}
 }
@@ -36,11 +46,35 @@ func (a *activeRuns) remove(id store.ConnectionID, r *run.Run) {
 func (a *activeRuns) cancel(id store.ConnectionID, c run.CancelRequest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r := a.runs[id]; r != nil {
+	if r, ok := a.runs[id]; ok {
 		r.Cancel(c)
 	} else if a.cancelSuspended != nil {
 		a.cancelSuspended(id, c)
 	}
+}
+
+// cancelWithdrawn cancels the runs from whose connections another host has withdrawn something, of those that sleep
+// only if asleep is true.
+func (a *activeRuns) cancelWithdrawn(ctx context.Context, st store.Connections, asleep bool) error {
+	all := map[store.ConnectionID]uint64{}
+	if asleep && a.suspended != nil {
+		all = a.suspended()
+	}
+	a.mu.Lock()
+	for id, r := range a.runs {
+		all[id] = r.withdrawals
+	}
+	a.mu.Unlock()
+	var failed error
+	for id, before := range all {
+		switch c, err := st.Connection(ctx, id); {
+		case err != nil:
+			failed = errors.Join(failed, fmt.Errorf("look at connection %s: %w", id, err))
+		case c.Withdrawals != before:
+			a.cancel(id, revoked)
+		}
+	}
+	return failed
 }
 
 // has reports whether this host performs a run.

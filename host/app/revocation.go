@@ -93,17 +93,36 @@ func (gs *grantStore) takeRevocation(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// watchRevocations calls takeRevocations regularly until ctx ends.
+// withdrawnEvery is the interval at which a host looks for what other hosts have withdrawn, in case a wake-up is missed.
+const withdrawnEvery = 5 * time.Second
+
+// watchRevocations performs the revocations that other processes left, and cancels the runs from which other hosts
+// have withdrawn something, until ctx ends.
 func (gs *grantStore) watchRevocations(ctx context.Context) {
 	look := time.NewTicker(revocationEvery)
 	defer look.Stop()
+	var withdrawn <-chan struct{} // nil for a host that shares no store
+	var again <-chan time.Time
+	if members := store.MembersOf(gs.Store); members != nil {
+		wake, stop := members.Changed(store.Withdrawals)
+		defer stop()
+		every := time.NewTicker(withdrawnEvery)
+		defer every.Stop()
+		withdrawn, again = wake, every.C
+	}
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
+			err = gs.takeRevocations(ctx)
+		case <-again: // of the runs that may do something meanwhile
+			err = gs.active.cancelWithdrawn(ctx, gs.Store, false)
+		case <-withdrawn:
+			err = gs.active.cancelWithdrawn(ctx, gs.Store, true)
 		}
-		if err := gs.takeRevocations(ctx); err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			gs.Options.Log.Error("revocation", "error", err)
 		}
 	}

@@ -232,7 +232,7 @@ func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *egress.Pol
 // began registers a run, so that a revocation cancels it. If something was revoked since the run was planned, it
 // is cancelled at once.
 func (st *starter) began(ctx context.Context, planned store.Connection, r *run.Run) {
-	st.active.add(planned.ID, r)
+	st.active.add(planned, r)
 	if c, err := st.Store.Connection(ctx, planned.ID); err != nil || withdrawn(planned, c) {
 		r.Cancel(revoked)
 	}

@@ -148,7 +148,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 		commitTo: o.Store, idle: o.Idle, workflows: &workflows{d, h.modules, h.connections, t},
 	}
 	s.runs.sleepers = newSleepers(s.runs)
-	h.active.cancelSuspended = s.runs.sleepers.cancelOf
+	h.active.cancelSuspended, h.active.suspended = s.runs.sleepers.cancelOf, s.runs.sleepers.withdrawals
 	s.hosts = &hosts{directory: d, runs: s.runs, members: store.MembersOf(d.Store)}
 	s.destinations = &destinations{hosts: s.hosts}
 	s.runs.hosts, s.questions.hosts = s.hosts, s.hosts

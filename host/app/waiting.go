@@ -36,6 +36,7 @@ type sleepers struct {
 // A sleeper is a run in sleepers.
 type sleeper struct {
 	lease  store.Lease
+	before *uint64                // Withdrawals of its connection when it was read; nil until then
 	cancel chan run.CancelRequest // capacity 1
 	ctx    context.Context        // ends when this sleeper gives the run up
 	stop   context.CancelFunc
@@ -187,10 +188,37 @@ func (ss *sleepers) find(s *sleeper) (sus *run.Suspended, secret []byte, err err
 		if sus, secret, err = ss.suspension(s.lease); err == nil {
 			err = ss.claim(s, sus)
 		}
+		if err == nil {
+			err = ss.note(s)
+		}
 		if !errors.Is(err, store.ErrUnavailable) || !rest(s.ctx, wait) {
 			return sus, secret, err
 		}
 	}
+}
+
+// note notes what was withdrawn from the connection of a run before, so that it is cancelled by what is withdrawn later.
+func (ss *sleepers) note(s *sleeper) error {
+	c, err := ss.runs.Store.Connection(ss.ctx, s.lease.ConnectionID)
+	if err == nil {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		s.before = &c.Withdrawals
+	}
+	return err
+}
+
+// withdrawals returns the connections of runs that sleep here, and what their Withdrawals were before.
+func (ss *sleepers) withdrawals() map[store.ConnectionID]uint64 {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	all := map[store.ConnectionID]uint64{}
+	for _, s := range ss.all {
+		if s.before != nil {
+			all[s.lease.ConnectionID] = *s.before
+		}
+	}
+	return all
 }
 
 // suspension reads a suspended run, and returns the secret that its journal is sealed with.

@@ -47,9 +47,10 @@ func permitOf(c store.Connection) ([]byte, error) {
 // ChangeConnection implements store.Store.
 func (s *connections) ChangeConnection(ctx context.Context, id store.ConnectionID,
 	change func(*store.Connection) error) (out store.Connection, err error) {
+	var before uint64
 	err = s.write(ctx, s.owning(id), func(ctx context.Context, t *tx) error {
 		c, err := oneBody[store.Connection](t.QueryRow(ctx, readConnection, string(id)), "connection", string(id))
-		if err == nil {
+		if before = c.Withdrawals; err == nil {
 			err = change(&c)
 		}
 		if err != nil {
@@ -60,6 +61,9 @@ func (s *connections) ChangeConnection(ctx context.Context, id store.ConnectionI
 	})
 	if err != nil {
 		return store.Connection{}, err
+	}
+	if out.Withdrawals != before {
+		s.tell(tellKind + string(store.Withdrawals))
 	}
 	return out, nil
 }
