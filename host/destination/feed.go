@@ -364,7 +364,7 @@ func (f *feed) clear(ctx context.Context, of StreamID) error {
 		}
 	}
 	if !found && of != (StreamID{}) {
-		return host.Refuse("not_found",
+		return host.Invalid("stream", "unknown",
 			"the destination has no table of %s; sluice destination show %s lists those that it has",
 			abi.Clean(of.String()), f.def.Name)
 	}

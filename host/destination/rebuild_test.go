@@ -59,7 +59,7 @@ func TestRebuildOfNothing(t *testing.T) {
 	}
 	<-k.entered
 	var r *host.Refusal
-	if _, err := fs.RebuildDestination(t.Context(), "here", "mail", "nothing"); !errors.As(err, &r) || r.Code != "not_found" {
+	if _, err := fs.RebuildDestination(t.Context(), "here", "mail", "nothing"); !errors.As(err, &r) || r.Code != "validation_error" {
 		t.Errorf("%v", err)
 	}
 	w.until(fs, "here", "brought in", current)
