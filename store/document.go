@@ -30,6 +30,7 @@ const (
 	Assistants   Kind = "assistant"   // by name
 	// AssistantCalls are by the assistant's id and the number of the call.
 	AssistantCalls Kind = "assistant-call"
+	Correlations   Kind = "correlation" // runs of a scope id, by its digest
 )
 
 // Withdrawals is a kind without documents, for Members.Changed: another host changed the Withdrawals of a connection.

@@ -43,7 +43,8 @@ func (st *starter) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 
 // A prepared is a run that passed all checks before its start. Only the lease is not taken yet.
 type prepared struct {
-	run *run.Run
+	run     *run.Run
+	scopeID string // of its request
 	// release closes what is open for a run that was not accepted.
 	release func() error
 	// guest is the worker of the run, nil before the launch.
@@ -133,7 +134,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{}
+	p := &prepared{scopeID: q.Request.ScopeID}
 	p.run = run.New(plan, run.Deps{
 		ID: id, History: history,
 		Store: cmp.Or(q.store, st.Store), Owner: q.Owner, HostID: st.ID, BootEpoch: st.Epoch,

@@ -32,8 +32,7 @@ type runs struct {
 	commitTo    store.Store // nil means the store of the directory
 	idle        bool        // the host belongs to one command and ends with it
 
-	correlations correlations // scope ids of active runs
-	recordings   recordings
+	recordings recordings
 }
 
 // StartRun implements host.Runs. A run of the service can always ask its owner, at the desk.
@@ -45,6 +44,14 @@ func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error
 }
 
 func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
+	for {
+		if rec, err := rs.startOnce(ctx, q, b); !overtaken(err) {
+			return rec, err
+		}
+	}
+}
+
+func (rs *runs) startOnce(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
 	who := host.Who(ctx)
 	if err := checkBudgets(q.Budgets); err != nil {
 		return store.Run{}, err
@@ -54,11 +61,6 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 	}
 	q.WorkflowID = strings.Clone(q.WorkflowID)
 	q.Request.Transport, q.Request.By, q.Request.WorkflowID = who.Transport, who.ID, q.WorkflowID
-	sc, err := rs.correlations.acquire(ctx, q.Request.ScopeID)
-	if err != nil {
-		return store.Run{}, err
-	}
-	defer rs.correlations.release(sc)
 	var w workflow
 	rec, err := rs.controller.StartFor(ctx, startedBy(who),
 		func(ctx context.Context, slots run.Slots) (controller.Job, error) {
@@ -70,7 +72,8 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 				rs.temporaries.remove(w)
 				return controller.Job{}, err
 			}
-			if err := sc.free(ctx, rs.Store, q.Dedup); err != nil {
+			scope, err := rs.correlate(ctx, q.Request.ScopeID, q.Dedup)
+			if err != nil {
 				rs.temporaries.remove(w)
 				return controller.Job{}, err
 			}
@@ -87,13 +90,12 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 				rs.desk.AllowTimeOuts(p.run.ID)
 			}
 			w.loaded = nil // do not keep it for as long as the run lasts
-			recorder, over := request.Record, rs.correlations.add(sc, p.run.ID)
-			return controller.Job{Run: p.run, With: q.With, Abandon: p.abandon, Ended: func(r *run.Result) {
+			recorder, with := request.Record, scope.with(q.With, store.Now(rs.Store))
+			return controller.Job{Run: p.run, With: with, Abandon: p.abandon, Ended: func(r *run.Result) {
 				rs.ended(p, w, r)
 				if err := rs.recordings.add(p.run.ID, recorder, r); err != nil {
 					rs.Options.Log.Error("recording_lost", "run", p.run.ID, "error", err)
 				}
-				over()
 			}}, nil
 		})
 	return rec, rs.startError(ctx, w, err)
@@ -136,6 +138,10 @@ func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 	rs.release(p, w, r)
 	if r == nil {
 		rs.sleepers.put(p.run.ID, !p.run.Progressed())
+		return
+	}
+	if err := rs.uncorrelate(context.Background(), p.scopeID); err != nil { // the next start of the scope id does it
+		rs.Options.Log.Warn("run_not_taken_out_of_its_scope", "run", p.run.ID, "error", err)
 	}
 }
 
