@@ -71,7 +71,7 @@ func (s *disk) loadIdle(ctx context.Context, r reader, id streamKey, n counters,
 	}
 	st = &stream{connection: id.connection, name: id.stream, counters: n, dead: make(deadSet),
 		heavy: make(map[uint64]bool), mem: bulk.NewTable()}
-	if err := st.loadIndex(r); err != nil {
+	if err := st.loadIndex(r, s.visible.idle.most/2); err != nil {
 		return nil, err
 	}
 	st.dead, st.heavy = nil, nil

@@ -126,7 +126,7 @@ func (v *memoryView) find(r reader, n counters, h1, h2 uint64) (bulk.Row, bool, 
 		}
 	}
 	for _, run := range slices.Backward(v.runs) {
-		if !run.Filter.Has(h1, h2) {
+		if run.Filter.Memory() > 0 && !run.Filter.Has(h1, h2) {
 			continue
 		}
 		if found, ok, err := r.find(n.number, run.RunInfo, h1, h2); err != nil || ok {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -157,11 +158,12 @@ func (st *stream) load(r reader, counters []byte) error {
 	if st.counters, err = decodeCounters(counters); err != nil {
 		return err
 	}
-	return st.loadIndex(r)
+	return st.loadIndex(r, math.MaxInt64)
 }
 
-// loadIndex reads what load does for a stream whose counters are known.
-func (st *stream) loadIndex(r reader) (err error) {
+// loadIndex reads what load does for a stream whose counters are known, with filters of at most so many bytes: a run
+// without its filter is looked into for each key.
+func (st *stream) loadIndex(r reader, filters int64) (err error) {
 	st.shown = st.counters.last
 	if st.layout, err = readLayout(r.get, st.counters.number); err != nil {
 		return err
@@ -170,9 +172,12 @@ func (st *stream) loadIndex(r reader) (err error) {
 		st.layout.Doomed, st.layout.Building = append(st.layout.Doomed, *b), nil
 	}
 	for _, info := range st.layout.Runs {
-		run, err := r.loadRun(st.counters.number, info)
-		if err != nil {
-			return err
+		run := &bulk.IndexRun{RunInfo: info}
+		if n := info.FilterBytes(); n <= filters {
+			filters -= n
+			if run, err = r.loadRun(st.counters.number, info); err != nil {
+				return err
+			}
 		}
 		st.runs = append(st.runs, run)
 	}

@@ -260,6 +260,46 @@ func TestMemoryOfManyStreams(t *testing.T) {
 	}
 }
 
+// The index of a stream that is read after a restart takes bounded memory, however many keys the stream has.
+func TestRecordOfLargeStream(t *testing.T) {
+	dir := t.TempDir()
+	opts := badger.WithStreamMemory(badger.WithMemRows(badger.Options{}, 100), 80<<10)
+	s, err := badger.Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWriter(t, s, "run_1")
+	const keys, each = 12_000, 500 // whose filters take 32 kB
+	for n := 0; n < keys; n += each {
+		r := w.commit(func(b *store.Batch) {
+			for k := n; k < n+each; k++ {
+				b.Append(store.Change{Key: fmt.Appendf(nil, "k%d", k), Data: fmt.Append(nil, k)})
+			}
+		})
+		if _, err := r.Result(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.Settle(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = badger.Open(dir, opts); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for k := 0; k < keys; k += 97 {
+		if r, err := s.Record(t.Context(), "c", "s", fmt.Sprint("k", k)); err != nil || string(r.Data) != fmt.Sprint(k) {
+			t.Fatalf("key %d holds %s, %v", k, r.Data, err)
+		}
+	}
+	if _, err := s.Record(t.Context(), "c", "s", "none"); !errors.Is(err, store.ErrNotFound) {
+		t.Error(err)
+	}
+	if m := s.Memory(); m == 0 || m > 20<<10 {
+		t.Errorf("its index takes %d bytes", m)
+	}
+}
+
 // Records are looked up by key while their streams leave the committer's memory and come back, are indexed and merged:
 // nobody reads less than what was acknowledged before.
 func TestRecordWhileWriting(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // missing one is damage.
 type IndexRun struct {
 	RunInfo
-	Filter Filter
+	Filter Filter // empty if it is not in memory
 }
 
 // A RunInfo is the metadata of an index run in the layout.
@@ -43,6 +43,9 @@ func (i RunInfo) Sound() bool {
 }
 
 func (i RunInfo) Pages() uint64 { return 1 << i.Bits }
+
+// FilterBytes returns the memory that the run's filter takes.
+func (i RunInfo) FilterBytes() int64 { return int64(i.Blocks) * blockBytes }
 
 func (i RunInfo) PageOf(h1 uint64) uint64 {
 	return h1 >> (64 - i.Bits) // a shift by 64 is 0
