@@ -156,7 +156,7 @@ func (b *tab) clean(where string) {
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.shot("failed")
+		b.shot(atFailure)
 		text, _ := chromedp.Run(context.WithoutCancel(b.ctx),
 			chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.slice(0, 1500)`))
 		b.t.Fatalf("%v, on %s", err, text)
@@ -244,7 +244,7 @@ func (b *tab) atRest(selector string) {
 	}
 }
 
-// shot saves a picture of the page.
+// shot saves a picture of the page, see picture.
 func (b *tab) shot(name string) {
 	b.t.Helper()
 	b.picture(name, chromedp.FullScreenshot(100))
@@ -257,8 +257,16 @@ func (b *tab) part(selector, name string) {
 	b.picture(name, chromedp.Screenshot(chromedp.CSS(selector)))
 }
 
+// atFailure names the picture of a page where a test fails.
+const atFailure = "failed"
+
+// picture saves a picture in screenshots, for people: nothing looks at it. It costs seconds of processor time a test, so
+// it takes one only where SLUICE_SCREENSHOTS is set, or of a page that fails a test.
 func (b *tab) picture(name string, take chromedp.Action[[]byte]) {
 	b.t.Helper()
+	if os.Getenv("SLUICE_SCREENSHOTS") == "" && name != atFailure {
+		return
+	}
 	if err := os.MkdirAll("screenshots", 0o755); err != nil {
 		b.t.Fatal(err)
 	}
