@@ -216,6 +216,7 @@ func Canary(args []string) int {
 	if len(args) > 0 { // this is the program that an attempt to exec started
 		return 9
 	}
+	Prepare() // while it has few threads: Enter would do it with all of them
 	socket := os.NewFile(SocketFD, "host")
 	var order canaryOrder
 	if err := json.NewDecoder(socket).Decode(&order); err != nil {
