@@ -21,10 +21,16 @@ build: ## the program as it is released, which says its version: ./sluice
 	$(GO) build -trimpath -buildvcs=auto -ldflags "-s -w" -o sluice .
 	./sluice version
 
+# The longest tests wait more than they compute, for browsers, leases and processes that end. So there are twice as many
+# packages at a time as processors, and these start first, lest they run alone at the end.
+LONGEST = ./tests/cluster ./tests/e2e ./host/cli ./host/browser/chromium ./tests/portal ./tests/resume ./tests/browsing/... \
+  ./tests/browser ./store/postgres
+TESTING = -json -vet=off -ldflags=-w -shuffle=on -timeout 40m -p $$((2 * $$(getconf _NPROCESSORS_ONLN)))
+
 test: ## all tests, as CI runs them; says what this machine lacks, and at the end what was skipped
 	@.ci/needs
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	@for d in $(MODULES); do $(GO) -C $$d test -json -vet=off -ldflags=-w -shuffle=on -timeout 40m ./...; done | $(GO) run ./tests/report
+	@{ $(GO) test $(TESTING) $(LONGEST) ./...; $(GO) -C examples test $(TESTING) ./...; } | $(GO) run ./tests/report
 
 # The tools have a module of their own, so that the program's has nothing of theirs.
 TOOL = $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod
