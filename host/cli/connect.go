@@ -28,8 +28,8 @@ func (c connectCommands) connect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "connect CONNECTOR", Short: "Make a connection: settings, secrets and what it may do",
 		Long: `Makes a connection of an installed connector, with its configuration, its secrets
-and what it is granted: all that its runs, by hand or by schedule, then have. On a terminal you are asked for what is missing. With --json:
-the connection.`,
+and what it is granted: all that its runs, by hand or by schedule, then have. On a
+terminal you are asked for what is missing. With --json: the connection.`,
 		Example: `  sluice connect feed --config '{"feeds": ["https://blog.example.org/feed.xml"]}' --allow-host blog.example.org
   sluice connect git --connection sluice --mount repo=/src/sluice --name 'The Sluice repository'
   sluice connect mailbox --secret token=@token.txt --yes`,
