@@ -46,17 +46,7 @@ func (a *keyAPI) createKey(c *fiber.Ctx) error {
 			failed = err
 			return slot.Writes(201, answer, "/v1/api-keys/"+k.KeyID)
 		})
-	var scope *access.ScopeError
-	var field *access.FieldError
-	switch {
-	case errors.As(err, &scope) && !scope.Unknown:
-		return web.NewProblem(0, "forbidden", "A key can have only scopes that you have.").
-			With("scopeRequired", scope.Scopes[0])
-	case errors.As(err, &scope):
-		return web.Invalid(web.Field{Path: "scopes", Rule: "scopes that exist"})
-	case errors.As(err, &field):
-		return web.Invalid(web.Field{Path: field.Path, Rule: field.Rule})
-	case err != nil || failed != nil:
+	if err != nil || failed != nil {
 		return errors.Join(err, failed)
 	}
 	if err := a.audit.Audit(web.Context(c), "key.created", key.KeyID, "done", nil); err != nil {

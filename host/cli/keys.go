@@ -124,9 +124,10 @@ func (c keyCommands) doCreateKey(ctx context.Context, q access.NewKey) error {
 		key, err = k.CreateKey(ctx, q)
 		return err
 	})
-	var e *client.Error
-	if errors.As(err, &e) && e.Code == "validation_error" {
-		return fmt.Errorf("%w (docs/api.md lists the scopes)", err)
+	var unknown *access.ScopeError
+	if _, why := access.ScopesOf(q.Scopes); err != nil && errors.As(why, &unknown) {
+		return usagef("--scope %s: there is no such scope; there are: %s", abi.Clean(string(unknown.Scopes[0])),
+			strings.Join(convertNames[string](access.All()), ", "))
 	}
 	if err != nil {
 		return err
