@@ -258,6 +258,17 @@ func writeObjects(w io.Writer, found host.QueryResult, array bool) {
 	if len(found.Rows) == 0 && !array {
 		return
 	}
+	var names []string
+	taken := map[string]bool{}
+	for _, c := range found.Columns { // of SELECT * over two tables, some are equal
+		name := c.Name
+		for n := 2; taken[name]; n++ {
+			name = fmt.Sprintf("%s_%d", c.Name, n)
+		}
+		taken[name] = true
+		quoted, _ := json.Marshal(name) // a text
+		names = append(names, string(quoted))
+	}
 	fmt.Fprint(w, begin)
 	for n, row := range found.Rows {
 		if n > 0 {
@@ -268,8 +279,7 @@ func writeObjects(w io.Writer, found host.QueryResult, array bool) {
 			if i > 0 {
 				fmt.Fprint(w, ",")
 			}
-			name, _ := json.Marshal(found.Columns[i].Name) // text
-			fmt.Fprintf(w, "%s:%s", name, v)
+			fmt.Fprintf(w, "%s:%s", names[i], v)
 		}
 		fmt.Fprint(w, "}")
 	}
