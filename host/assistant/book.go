@@ -187,41 +187,50 @@ func callKey(id string, n uint64) string { return fmt.Sprintf("%s/%016d", id, n)
 func (d *Door) keep(ctx context.Context, calls []Call) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
+	for {
+		err := d.keepOnce(ctx, calls)
+		var conflict *store.ConflictError
+		if !errors.As(err, &conflict) { // otherwise another host has kept a call, or revoked an assistant
+			return err
+		}
+	}
+}
+
+func (d *Door) keepOnce(ctx context.Context, calls []Call) error {
 	now := d.o.Now()
 	var writes []store.Write
-	changed := map[string]*seat{}
-	numbered := make([]definition, 0, len(calls))
-	for i := range calls {
-		c := &calls[i]
-		s, err := d.seat(c.Assistant)
-		if c.Number != 0 || err != nil || d.definition(s).ID != c.ID {
+	by := map[string]*definition{} // ids of assistants
+	revisions := map[string]uint64{}
+	for _, c := range calls {
+		def := by[c.ID]
+		if c.Number != 0 {
 			continue
 		}
-		if changed[c.Assistant] == nil {
-			changed[c.Assistant] = s
-			numbered = append(numbered, d.definition(s))
-		}
-		for j := range numbered {
-			def := &numbered[j]
-			if def.Name != c.Assistant {
-				continue
-			}
-			def.Calls++
-			at := c.At
-			def.UsedAt = &at
-			w, err := callWrites(def, c.AssistantCall, now)
+		if def == nil {
+			stored, revision, err := d.stored(ctx, c.Assistant)
 			if err != nil {
 				return err
 			}
-			writes = append(writes, w...)
+			if stored.ID != c.ID {
+				continue // the assistant is over, and another one has its name
+			}
+			def = &stored
+			by[c.ID], revisions[c.ID] = def, revision
 		}
-	}
-	for _, def := range numbered {
-		data, err := json.Marshal(def)
+		def.Calls++
+		def.UsedAt = new(c.At)
+		w, err := callWrites(def, c.AssistantCall, now)
 		if err != nil {
 			return err
 		}
-		writes = append(writes, store.Write{Kind: store.Assistants, ID: def.Name, Data: data})
+		writes = append(writes, w...)
+	}
+	for id, def := range by {
+		w, err := writeOf(*def, revisions[id])
+		if err != nil {
+			return err
+		}
+		writes = append(writes, w)
 	}
 	if len(writes) == 0 {
 		return nil
@@ -231,13 +240,14 @@ func (d *Door) keep(ctx context.Context, calls []Call) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, def := range numbered {
-		s := changed[def.Name]
-		s.def.Calls, s.def.UsedAt = def.Calls, def.UsedAt
+	for id, def := range by {
+		if s := d.seats[def.Name]; s != nil && s.def.ID == id {
+			s.def.Calls, s.def.UsedAt = def.Calls, def.UsedAt
+		}
 	}
 	for i := range calls { // so that a retry after the audit log failed stores nothing twice
-		if s := changed[calls[i].Assistant]; s != nil && calls[i].Number == 0 {
-			calls[i].Number = s.def.Calls
+		if def := by[calls[i].ID]; def != nil && calls[i].Number == 0 {
+			calls[i].Number = def.Calls
 		}
 	}
 	return nil

@@ -86,9 +86,10 @@ type Door struct {
 	asks              *asks
 	queries, searches *cache.Turns // shared by all assistants
 
-	saving sync.Mutex // held while definitions are written
-	mu     sync.Mutex // guards the fields below
-	seats  map[string]*seat
+	saving  sync.Mutex // held while definitions are written
+	reading sync.Mutex // held while they are read, so that what was read later is kept
+	mu      sync.Mutex // guards the fields below
+	seats   map[string]*seat
 }
 
 var _ host.Assistants = (*Door)(nil)
@@ -135,18 +136,54 @@ func Open(ctx context.Context, o Options) (*Door, error) {
 	d := &Door{o: o, asks: newAsks(), seats: map[string]*seat{}, queries: cache.NewTurns(query.AtOnce),
 		searches: cache.NewTurns(search.AtOnce)}
 	d.book = newBook(d)
-	docs, err := o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Assistants, Limit: 1000})
-	if err != nil {
-		return nil, fmt.Errorf("list assistants: %w", err)
-	}
-	for _, doc := range docs {
-		var def definition
-		if err := json.Unmarshal(doc.Data, &def); err != nil {
-			return nil, fmt.Errorf("read assistant %s: %w", doc.ID, err)
-		}
-		d.seats[def.Name] = newSeat(d, def)
+	if err := d.sync(ctx); err != nil {
+		return nil, err
 	}
 	return d, d.tidy()
+}
+
+// sync reads the assistants, which other hosts that share the store may have made, revoked and heard of since.
+func (d *Door) sync(ctx context.Context) error {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	docs, err := d.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Assistants, Limit: 1000})
+	if err != nil {
+		return fmt.Errorf("list assistants: %w", err)
+	}
+	all := make([]definition, len(docs))
+	for i, doc := range docs {
+		if err := json.Unmarshal(doc.Data, &all[i]); err != nil {
+			return fmt.Errorf("read assistant %s: %w", doc.ID, err)
+		}
+	}
+	for _, s := range d.adopt(all) {
+		d.asks.drop(s.def.ID)
+		s.leave(true)
+	}
+	return nil
+}
+
+// adopt makes seats for what was read. It returns those that are over since.
+func (d *Door) adopt(all []definition) (over []*seat) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, def := range all {
+		s := d.seats[def.Name]
+		switch {
+		case s == nil:
+			d.seats[def.Name] = newSeat(d, def)
+		case s.def.ID != def.ID:
+			over = append(over, s)
+			d.seats[def.Name] = newSeat(d, def)
+		default:
+			if s.def.RevokedAt == nil && def.RevokedAt != nil { // one that was revoked here stays so whatever is stored
+				s.def.RevokedAt = def.RevokedAt
+				over = append(over, s)
+			}
+			s.def.Calls, s.def.UsedAt = def.Calls, def.UsedAt
+		}
+	}
+	return over
 }
 
 // tidy removes the copies of assistants that are no longer active.
@@ -217,6 +254,14 @@ func (d *Door) seat(name string) (*seat, error) {
 	return s, nil
 }
 
+// current is seat, of an assistant that another host may have made.
+func (d *Door) current(ctx context.Context, name string) (*seat, error) {
+	if err := d.sync(ctx); err != nil {
+		return nil, err
+	}
+	return d.seat(name)
+}
+
 const tokenPrefix = "sla_"
 
 // newToken returns a new token and the digest by which it is recognized.
@@ -233,12 +278,15 @@ func digestOf(secret string) []byte {
 }
 
 // AuthenticateAssistant returns the name of the token's assistant. It returns access.ErrUnauthenticated,
-// access.ErrKeyExpired or access.ErrKeyRevoked.
-func (d *Door) AuthenticateAssistant(token string) (name string, err error) {
+// access.ErrKeyExpired, access.ErrKeyRevoked or an error of the store.
+func (d *Door) AuthenticateAssistant(ctx context.Context, token string) (name string, err error) {
 	rest, ok := strings.CutPrefix(token, tokenPrefix)
 	id, secret, whole := strings.Cut(rest, "_")
 	if !ok || !whole || len(token) > 200 {
 		return "", access.ErrUnauthenticated
+	}
+	if err := d.sync(ctx); err != nil {
+		return "", err
 	}
 	digest := digestOf(secret)
 	d.mu.Lock()
@@ -253,7 +301,10 @@ func (d *Door) AuthenticateAssistant(token string) (name string, err error) {
 
 // KnownAssistant checks an assistant that the owner named on the local socket. It returns the same errors as
 // AuthenticateAssistant.
-func (d *Door) KnownAssistant(name string) error {
+func (d *Door) KnownAssistant(ctx context.Context, name string) error {
+	if err := d.sync(ctx); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.seats[name]

@@ -20,7 +20,7 @@ import (
 func TestTokens(t *testing.T) {
 	w := newWorld(t)
 	a := w.add("notes")
-	if name, err := w.door.AuthenticateAssistant(a.Token); err != nil || name != "notes" {
+	if name, err := w.door.AuthenticateAssistant(t.Context(), a.Token); err != nil || name != "notes" {
 		t.Fatal(name, err)
 	}
 	d, err := w.store.Document(t.Context(), store.Assistants, "notes")
@@ -35,7 +35,7 @@ func TestTokens(t *testing.T) {
 	}
 	for _, wrong := range []string{"", "sla_", "sla__", a.Token + "x", a.Token[:len(a.Token)-1],
 		strings.Replace(a.Token, "sla", "slk", 1), strings.Repeat("a", 1000), "sla_" + strings.Repeat("_", 100)} {
-		if name, err := w.door.AuthenticateAssistant(wrong); !errors.Is(err, access.ErrUnauthenticated) {
+		if name, err := w.door.AuthenticateAssistant(t.Context(), wrong); !errors.Is(err, access.ErrUnauthenticated) {
 			t.Errorf("%q: %q, %v", wrong, name, err)
 		}
 	}
@@ -46,16 +46,16 @@ func TestTokens(t *testing.T) {
 	}
 	_, err = w.door.RevokeAssistant(t.Context(), "notes")
 	w.must(err)
-	if _, err := w.door.AuthenticateAssistant(a.Token); !errors.Is(err, access.ErrKeyRevoked) {
+	if _, err := w.door.AuthenticateAssistant(t.Context(), a.Token); !errors.Is(err, access.ErrKeyRevoked) {
 		t.Error(err)
 	}
 	again := w.add("notes") // the name may be given again, with another token
-	if _, err := w.door.AuthenticateAssistant(a.Token); !errors.Is(err, access.ErrUnauthenticated) {
+	if _, err := w.door.AuthenticateAssistant(t.Context(), a.Token); !errors.Is(err, access.ErrUnauthenticated) {
 		t.Error(err)
 	}
 	w.door.CloseAssistants()
 	w.must(w.open())
-	if name, err := w.door.AuthenticateAssistant(again.Token); err != nil || name != "notes" {
+	if name, err := w.door.AuthenticateAssistant(t.Context(), again.Token); err != nil || name != "notes" {
 		t.Error(name, err)
 	}
 }

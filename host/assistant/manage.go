@@ -33,6 +33,9 @@ func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, er
 	}
 	d.saving.Lock()
 	defer d.saving.Unlock()
+	if err := d.sync(ctx); err != nil {
+		return host.Assistant{}, err
+	}
 	if err := d.free(q.Name, now); err != nil {
 		return host.Assistant{}, err
 	}
@@ -40,15 +43,18 @@ func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, er
 		CreatedAt: now, Key: newKey()}
 	token, digest := newToken(def.ID)
 	def.Digest = digest
-	if err := d.write(ctx, def); err != nil {
-		return host.Assistant{}, err
+	err = d.change(ctx, q.Name, func(stored *definition) error {
+		if stored.ID != "" && stored.status(now) == access.Active {
+			return taken(q.Name)
+		}
+		*stored = def
+		return nil
+	})
+	if err == nil {
+		err = d.sync(ctx)
 	}
-	d.mu.Lock()
-	before := d.seats[q.Name]
-	d.seats[q.Name] = newSeat(d, def)
-	d.mu.Unlock()
-	if before != nil { // it had expired or was revoked
-		before.leave(true)
+	if err != nil {
+		return host.Assistant{}, err
 	}
 	a := d.shown(def)
 	a.Token = token
@@ -114,7 +120,7 @@ func (d *Door) free(name string, now time.Time) error {
 	s := d.seats[name]
 	switch {
 	case s != nil && s.def.status(now) == access.Active:
-		return host.Refuse("conflict", "there is an assistant %s already; sluice assistants revoke %s ends it", name, name)
+		return taken(name)
 	case s == nil && len(d.seats) >= maxAssistants:
 		return host.Refuse("conflict",
 			"there are %d assistants, and no more are kept; give the name of one that was revoked again", maxAssistants)
@@ -122,16 +128,54 @@ func (d *Door) free(name string, now time.Time) error {
 	return nil
 }
 
-func (d *Door) write(ctx context.Context, def definition, with ...store.Write) error {
-	data, err := json.Marshal(def)
+func taken(name string) error {
+	return host.Refuse("conflict", "there is an assistant %s already; sluice assistants revoke %s ends it", name, name)
+}
+
+// stored reads a definition and its revision, which are zero for a name that nobody has.
+func (d *Door) stored(ctx context.Context, name string) (def definition, revision uint64, err error) {
+	doc, err := d.o.Store.Document(ctx, store.Assistants, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return def, 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(doc.Data, &def)
+	}
 	if err != nil {
-		return err
+		return def, 0, fmt.Errorf("read assistant %s: %w", name, err)
 	}
-	if err := d.o.Store.Write(ctx,
-		append(with, store.Write{Kind: store.Assistants, ID: def.Name, Data: data})...); err != nil {
-		return fmt.Errorf("store assistant %s: %w", def.Name, err)
+	return def, doc.Revision, nil
+}
+
+// writeOf returns the write of a definition under the revision that was read.
+func writeOf(def definition, revision uint64) (store.Write, error) {
+	data, err := json.Marshal(def)
+	return store.Write{Kind: store.Assistants, ID: def.Name, Data: data, If: &revision}, err
+}
+
+// change changes a stored definition, again if another host changed it meanwhile.
+func (d *Door) change(ctx context.Context, name string, change func(*definition) error) error {
+	for {
+		def, revision, err := d.stored(ctx, name)
+		if err == nil {
+			err = change(&def)
+		}
+		if err != nil {
+			return err
+		}
+		w, err := writeOf(def, revision)
+		if err == nil {
+			err = d.o.Store.Write(ctx, w)
+		}
+		var conflict *store.ConflictError
+		if errors.As(err, &conflict) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("store assistant %s: %w", name, err)
+		}
+		return nil
 	}
-	return nil
 }
 
 // shown returns a definition as its owner sees it.
@@ -143,7 +187,7 @@ func (d *Door) shown(def definition) host.Assistant {
 
 // Assistants implements host.Assistants.
 func (d *Door) Assistants(ctx context.Context) ([]host.Assistant, error) {
-	if err := d.book.flush(ctx); err != nil {
+	if err := errors.Join(d.book.flush(ctx), d.sync(ctx)); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
@@ -158,11 +202,11 @@ func (d *Door) Assistants(ctx context.Context) ([]host.Assistant, error) {
 
 // Assistant implements host.Assistants.
 func (d *Door) Assistant(ctx context.Context, name string) (host.Assistant, error) {
-	s, err := d.seat(name)
-	if err != nil {
+	if err := d.book.flush(ctx); err != nil {
 		return host.Assistant{}, err
 	}
-	if err := d.book.flush(ctx); err != nil {
+	s, err := d.current(ctx, name)
+	if err != nil {
 		return host.Assistant{}, err
 	}
 	d.mu.Lock()
@@ -172,7 +216,7 @@ func (d *Door) Assistant(ctx context.Context, name string) (host.Assistant, erro
 
 // RevokeAssistant implements host.Assistants.
 func (d *Door) RevokeAssistant(ctx context.Context, name string) (a host.Assistant, err error) {
-	s, err := d.seat(name)
+	s, err := d.current(ctx, name)
 	if err != nil {
 		return a, err
 	}
@@ -196,16 +240,18 @@ func (d *Door) revoke(ctx context.Context, s *seat) error {
 	d.asks.drop(s.def.ID)
 	d.saving.Lock()
 	defer d.saving.Unlock()
-	d.mu.Lock()
-	def := s.def
-	d.mu.Unlock()
-	return d.write(ctx, def)
+	return d.change(ctx, s.def.Name, func(def *definition) error {
+		if def.ID == s.def.ID && def.RevokedAt == nil {
+			def.RevokedAt = &now
+		}
+		return nil
+	})
 }
 
 // AssistantCalls implements host.Assistants.
 func (d *Door) AssistantCalls(ctx context.Context, name string, before uint64,
 	limit int) ([]host.AssistantCall, error) {
-	s, err := d.seat(name)
+	s, err := d.current(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +284,7 @@ func (d *Door) AssistantCalls(ctx context.Context, name string, before uint64,
 
 // DecideCall implements host.Assistants.
 func (d *Door) DecideCall(ctx context.Context, name, call string, yes bool) error {
-	s, err := d.seat(name)
+	s, err := d.current(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -199,7 +199,7 @@ func (s *seat) entry(ctx context.Context, tool string, arguments json.RawMessage
 
 // may returns an error if the assistant is no longer active, has made too many calls, or calls cannot be logged.
 func (s *seat) may(ctx context.Context) error {
-	if err := s.over(); err != nil {
+	if err := s.over(ctx); err != nil {
 		return err
 	}
 	if err := s.door.book.ready(ctx); err != nil {
@@ -216,8 +216,19 @@ func (s *seat) may(ctx context.Context) error {
 	return nil
 }
 
-// over returns an error if the assistant was revoked or has expired.
-func (s *seat) over() error {
+// over returns an error if the assistant has expired, or was revoked, at this host or another one.
+func (s *seat) over(ctx context.Context) error {
+	if err := s.overHere(); err != nil {
+		return err
+	}
+	if err := s.door.sync(context.WithoutCancel(ctx)); err != nil { // a revocation ends ctx too
+		return err
+	}
+	return s.overHere()
+}
+
+// overHere is over by what this host knows already.
+func (s *seat) overHere() error {
 	def := s.door.definition(s)
 	switch def.status(s.door.o.Now()) {
 	case access.Revoked:
@@ -260,7 +271,7 @@ func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest,
 		return err
 	}
 	if t.runs { // it reads no records, and the assistant must learn of the run that it started
-		err = errors.Join(do(), s.over())
+		err = errors.Join(do(), s.over(ctx))
 	} else {
 		err = s.steadily(ctx, do)
 	}
@@ -280,7 +291,7 @@ func (s *seat) steadily(ctx context.Context, do func() error) error {
 	}
 	err = do()
 	after, e := s.window.version(context.WithoutCancel(ctx))
-	if over := s.over(); over != nil {
+	if over := s.over(ctx); over != nil {
 		return over
 	}
 	if e == nil && after != before {

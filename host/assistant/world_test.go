@@ -89,6 +89,16 @@ func emptyWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return worldOver(t, st)
+}
+
+// worldOver has a door to a store that others may have open too.
+func worldOver(t *testing.T, st store.Store) *world {
 	w := &world{T: t, store: st, dir: filepath.Join(t.TempDir(), "assistants"),
 		now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
 	w.must(w.open())
@@ -101,9 +111,6 @@ func emptyWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		w.server.Close()
 		w.door.CloseAssistants()
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return w
 }

@@ -12,6 +12,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -60,8 +61,8 @@ type Options struct {
 
 // Assistants authenticates assistants at the routes for them. Its errors are those of host/access.
 type Assistants interface {
-	AuthenticateAssistant(token string) (name string, err error)
-	KnownAssistant(name string) error
+	AuthenticateAssistant(ctx context.Context, token string) (name string, err error)
+	KnownAssistant(ctx context.Context, name string) error
 }
 
 // An App holds the routes and the checks in front of them. Once all routes are added it is safe for

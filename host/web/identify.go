@@ -81,11 +81,11 @@ func (a *App) byAssistant(c *fiber.Ctx, r *request) error {
 			return err
 		}
 		name = strings.Clone(c.Get(HeaderAssistant))
-		err = a.o.Assistants.KnownAssistant(name)
+		err = a.o.Assistants.KnownAssistant(Context(c), name)
 	} else {
 		scheme, token, _ := strings.Cut(header, " ")
 		if err = access.ErrUnauthenticated; strings.EqualFold(scheme, "Bearer") {
-			name, err = a.o.Assistants.AuthenticateAssistant(token)
+			name, err = a.o.Assistants.AuthenticateAssistant(Context(c), token)
 		}
 	}
 	if err != nil {
