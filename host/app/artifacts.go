@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -92,9 +93,46 @@ func (as *artifacts) removeTraces(ctx context.Context, gone func(store.Run) bool
 		if err == nil && !gone(r) {
 			continue
 		}
-		if err := browser.RemoveTrace(as.traces(), id); err != nil {
-			return fmt.Errorf("remove trace of %s: %w", abi.Cut(abi.Clean(id), 80), err)
+		if err := as.removeTrace(store.RunID(id)); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (as *artifacts) removeTrace(id store.RunID) error {
+	if err := browser.RemoveTrace(as.traces(), string(id)); err != nil {
+		return fmt.Errorf("remove trace of %s: %w", abi.Cut(abi.Clean(string(id)), 80), err)
+	}
+	return nil
+}
+
+// A traceUsage sums up the browser traces of a data directory.
+type traceUsage struct {
+	dir    string
+	count  int
+	bytes  int64
+	oldest time.Time
+}
+
+func traceUsageOf(data string) (u traceUsage, err error) {
+	u.dir = browser.Traces(data)
+	for run, err := range browser.TracedRuns(u.dir) {
+		var fi fs.FileInfo
+		if err == nil {
+			fi, err = browser.StatTrace(u.dir, run)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+			continue
+		}
+		if err != nil {
+			return u, err
+		}
+		u.count++
+		u.bytes += fi.Size()
+		if at := fi.ModTime(); u.oldest.IsZero() || at.Before(u.oldest) {
+			u.oldest = at
+		}
+	}
+	return u, nil
 }

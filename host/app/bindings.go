@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -85,7 +86,7 @@ func (o *opening) open() (lent []binding.Binding, err error) {
 	if o.session, err = o.bindings.network(o.request, o.plan, o.reserved, o.tokens, o.trace); err != nil {
 		return nil, errors.Join(err, closeUnused(lent...))
 	}
-	pages, err := o.bindings.browser(o.request, o.plan, o.session, &o.files)
+	pages, err := o.bindings.browser(o.request, o.plan, o.session, o.openFile)
 	if err != nil {
 		return nil, errors.Join(err, closeUnused(append(lent, o.session)...))
 	}
@@ -98,6 +99,15 @@ func (o *opening) setFiles(files binding.Binding) {
 	if lent, ok := files.(filesystem.Binding); ok {
 		o.files.Store(lent.FS)
 	}
+}
+
+// openFile opens a file of the run.
+func (o *opening) openFile(path string) (io.ReadCloser, error) {
+	fs := o.files.Load()
+	if fs == nil {
+		return nil, errors.New("the run has no files")
+	}
+	return fs.Take(path)
 }
 
 // files opens the files of a run and returns them with the mounts for its worker. It returns nil if the manifest

@@ -9,14 +9,17 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/browser/fleet"
+	liveview "github.com/sluicehost/sluice/host/browser/view"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -141,9 +144,10 @@ func (h *bindings) absentFor(ctx context.Context, m *abi.Manifest, replay bool) 
 	return h.absent(ctx)
 }
 
-// browser returns the browser of one run, nil if it has none or its module does not use it.
+// browser returns the browser of one run, nil if it has none or its module does not use it. file opens one of the
+// run's files.
 func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding,
-	files *atomic.Pointer[filesystem.FS]) (Browser, error) {
+	file func(path string) (io.ReadCloser, error)) (Browser, error) {
 	if plan.PartialStart().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
 	}
@@ -158,13 +162,7 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 		Policy: p, Untrusted: untrusted(q.Connector.Connector), Scheduled: q.Trigger == "scheduled",
 		Interactive: plan.Interactive, Trace: q.Trace || TraceWanted(),
 	}
-	l.File = func(_ context.Context, path string) (io.ReadCloser, error) {
-		fs := files.Load()
-		if fs == nil {
-			return nil, errors.New("the run has no files")
-		}
-		return fs.Take(path)
-	}
+	l.File = func(_ context.Context, path string) (io.ReadCloser, error) { return file(path) }
 	if s, ok := session.(ownSession); ok {
 		l.Cookies, l.Passed = s.TakeCookies, s.Received()
 		l.Stream = func(_ context.Context, handle uint32) (io.ReadCloser, error) { return s.Take(handle) }
@@ -200,4 +198,109 @@ func (h *bindings) forgetProfiles(ctx context.Context, id store.ConnectionID) er
 		return fmt.Errorf("remove browser profiles of %s: %w", id, err)
 	}
 	return nil
+}
+
+// browsers lends the browsers of this machine. Cleaning up after an earlier host and looking for a browser
+// happen at the first use, since most commands need none.
+type browsers struct {
+	o     browser.Options
+	views *liveview.Views
+
+	mu   sync.Mutex // guards what follows
+	host *browser.Host
+	over bool
+}
+
+var _ Browsers = (*browsers)(nil)
+
+// newBrowsers returns browsers that keep profiles in the data directory, or in the scratch space of a host
+// without one.
+func newBrowsers(h *directory) *browsers {
+	o := h.Options.Browser
+	if o.Data = h.DataDir; o.Data == "" {
+		o.Data = h.temp
+	}
+	if o.Path == "" {
+		o.Path = os.Getenv("SLUICE_BROWSER")
+	}
+	if o.Watchdog == 0 {
+		o.Watchdog = fleet.WatchdogLimit(os.Getenv("SLUICE_SESSION_ESTABLISH_WATCHDOG_MS"))
+	}
+	if o.Log == nil {
+		o.Log = h.Options.Log
+	}
+	return &browsers{o: o, views: liveview.New()}
+}
+
+var errBrowsersClosed = errors.New("the browsers of this host are closed")
+
+// open makes the host of browsers at the first call.
+func (b *browsers) open() (*browser.Host, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return nil, errBrowsersClosed
+	}
+	if b.host == nil {
+		h, err := browser.New(b.o)
+		if err != nil {
+			return nil, err
+		}
+		b.host = h
+	}
+	return b.host, nil
+}
+
+// Facts implements Browsers.
+func (b *browsers) Facts(ctx context.Context) browser.Facts {
+	h, err := b.open()
+	if err != nil {
+		return browser.Facts{Problem: err.Error()}
+	}
+	return h.Facts(ctx)
+}
+
+// Lend implements Browsers.
+func (b *browsers) Lend(o browser.SessionOptions) (Browser, error) {
+	h, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	o.AssistanceID = timeline.AssistanceID
+	return h.ViewedSession(o, b.views), nil
+}
+
+// Forget implements Browsers.
+func (b *browsers) Forget(ctx context.Context, id store.ConnectionID) error {
+	h, err := b.open()
+	if err != nil {
+		return err
+	}
+	return h.Forget(ctx, string(id))
+}
+
+// Close implements Browsers. It ends every browser.
+func (b *browsers) Close(ctx context.Context) error {
+	b.mu.Lock()
+	h := b.host
+	b.host, b.over = nil, true
+	b.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, browsersClose)
+	defer cancel()
+	return h.Close(ctx)
+}
+
+// browsersClose bounds the time for ending browsers that are kept for a next run; those of runs have ended by
+// then.
+const browsersClose = 15 * time.Second
+
+// liveViews returns the views of the browsers of this host, or empty ones if its browsers are not its own.
+func liveViews(h *directory) *liveview.Views {
+	if b, ok := h.Options.Browsers.(*browsers); ok {
+		return b.views
+	}
+	return liveview.New()
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/backup"
-	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
@@ -60,37 +59,20 @@ func (c *checkup) traces(data string) {
 	if data == "" {
 		return
 	}
-	dir := browser.Traces(data)
-	var count int
-	var bytes int64
-	var oldest time.Time
-	for run, err := range browser.TracedRuns(dir) {
-		var fi fs.FileInfo
-		if err == nil {
-			fi, err = browser.StatTrace(dir, run)
-		}
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
-			continue
-		case err != nil:
-			c.add("traces", StateWeak, "make "+dir+" readable", "%v", err)
-			return
-		}
-		count++
-		bytes += fi.Size()
-		if at := fi.ModTime(); oldest.IsZero() || at.Before(oldest) {
-			oldest = at
-		}
+	u, err := traceUsageOf(data)
+	if err != nil {
+		c.add("traces", StateWeak, "make "+u.dir+" readable", "%v", err)
+		return
 	}
-	if count == 0 {
+	if u.count == 0 {
 		return
 	}
 	state, remedy := StateOK, ""
-	if bytes > manyTraces {
+	if u.bytes > manyTraces {
 		state, remedy = StateWeak, "remove those that nobody looks at any more, and trace only runs that are looked into"
 	}
-	c.add("traces", state, remedy, "%d browser traces, %d MiB, the oldest of %s, in %s", count, (bytes+abi.MiB-1)/abi.MiB,
-		store.Time(oldest), dir)
+	c.add("traces", state, remedy, "%d browser traces, %d MiB, the oldest of %s, in %s", u.count,
+		(u.bytes+abi.MiB-1)/abi.MiB, store.Time(u.oldest), u.dir)
 }
 
 // directory reports on the data directory, and returns whether a store can be opened in it.

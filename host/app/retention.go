@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -27,8 +26,8 @@ func (as *artifacts) PruneTimelines(ctx context.Context) error {
 		if err := as.Store.Prune(ctx, id); err != nil {
 			return fmt.Errorf("delete timeline of %s: %w", id, err)
 		}
-		if err := browser.RemoveTrace(as.traces(), string(id)); err != nil {
-			return fmt.Errorf("delete trace of %s: %w", id, err)
+		if err := as.removeTrace(id); err != nil {
+			return err
 		}
 	}
 	return nil

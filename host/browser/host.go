@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/egress"
+	"github.com/sluicehost/sluice/store"
 )
 
 // Options of a Host are set by the operator (browser.*). Data is required.
@@ -64,6 +65,9 @@ type SessionOptions struct {
 	// Notice tells viewers of an event beside the picture, by a code and a name chosen by a page.
 	// It may be nil and must return at once.
 	Notice func(code, name string)
+	// AssistanceID returns the id by which the API knows an assistance of a run; required for a
+	// ViewedSession.
+	AssistanceID func(run store.RunID, request string) string
 	// File opens a file of the guest's mounts, and Stream a stream handle of another binding, for
 	// uploads; they may be nil.
 	File   func(ctx context.Context, path string) (io.ReadCloser, error)
@@ -172,8 +176,8 @@ func (h *Host) Close(ctx context.Context) error { return h.surfaces.Close(ctx) }
 const (
 	firstUID          = 300_000
 	lastUID           = 309_999
-	firstContainerUID = 40_000
-	lastContainerUID  = 49_999
+	firstContainerUID = 60_000
+	lastContainerUID  = 64_999
 )
 
 // uidRange returns the range of uids for browsers, or 0, 0 if the host cannot assign uids.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/web"
@@ -110,10 +109,11 @@ type browserConfig struct {
 	ActionsPerMinute int    `yaml:"actions_per_minute"`
 }
 
-// options returns the settings of browsers.
-func (c browserConfig) options() browser.Options {
-	o := browser.Options{Path: app.Home(c.Path), MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox,
-		ActionsPerMinute: c.ActionsPerMinute}
+// apply puts what is given into the options; the rest keep their defaults.
+func (c browserConfig) apply(to *app.Options) {
+	o := &to.Browser
+	o.Path, o.MaxSurfaces, o.AllowNoSandbox, o.ActionsPerMinute = app.Home(c.Path), c.MaxSurfaces, c.AllowNoSandbox,
+		c.ActionsPerMinute
 	if c.Linger != nil {
 		o.Linger = time.Duration(*c.Linger)
 	}
@@ -123,7 +123,6 @@ func (c browserConfig) options() browser.Options {
 	if len(c.UIDRange) == 2 {
 		o.FirstUID, o.LastUID = c.UIDRange[0], c.UIDRange[1]
 	}
-	return o
 }
 
 func (c browserConfig) check() error {
@@ -318,7 +317,7 @@ func given(n *int) int {
 // options returns the settings of a host, with the defaults where there are none.
 func (c *configFile) options() daemon.Options {
 	h := app.DefaultOptions()
-	h.Browser = c.Browser.options()
+	c.Browser.apply(&h)
 	c.Files.apply(&h.Files)
 	c.Copies.apply(&h.Copies)
 	h.Journal.Bytes, h.Journal.Entries = c.Runs.Journal.Bytes, c.Runs.Journal.Entries

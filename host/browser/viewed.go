@@ -1,4 +1,4 @@
-package app
+package browser
 
 import (
 	"context"
@@ -7,22 +7,28 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/binding"
-	"github.com/sluicehost/sluice/host/browser"
-	liveview "github.com/sluicehost/sluice/host/browser/view"
-	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/browser/view"
 	"github.com/sluicehost/sluice/store"
 )
 
-// A lookedAt is a browser session that its owner can view. It passes what the run tells the session on to the
+// A ViewedSession is a browser session that its owner can view. It passes what the run tells the session on to the
 // live views.
-type lookedAt struct {
-	*browser.Session
-	views *liveview.Views
+type ViewedSession struct {
+	*Session
+	views *view.Views
 
 	mu      sync.Mutex // guards what follows
 	runID   string
-	run     *liveview.Run
+	run     *view.Run
 	surface string // the id of the surface on show
+}
+
+// ViewedSession returns the binding of one run, which shows itself in views. It starts nothing.
+func (h *Host) ViewedSession(o SessionOptions, views *view.Views) *ViewedSession {
+	l := &ViewedSession{views: views}
+	o.Notice = l.notice
+	l.Session = newSession(h, o)
+	return l
 }
 
 // settling bounds how long a call waits for the end of the owner's lease.
@@ -31,16 +37,8 @@ const settling = 5 * time.Second
 // notReady is the code of a surface that was closed on purpose.
 const notReady = "browser_surface_not_ready"
 
-// liveViews returns the views of the browsers of this host, or empty ones if its browsers are not its own.
-func liveViews(h *directory) *liveview.Views {
-	if b, ok := h.Options.Browsers.(*browsers); ok {
-		return b.views
-	}
-	return liveview.New()
-}
-
 // Begin implements binding.Speaker.
-func (l *lookedAt) Begin(runID string, back binding.Run) {
+func (l *ViewedSession) Begin(runID string, back binding.Run) {
 	l.Session.Begin(runID, back)
 	r := l.views.Begin(runID, l.Session, back.Event)
 	l.mu.Lock()
@@ -49,7 +47,7 @@ func (l *lookedAt) Begin(runID string, back binding.Run) {
 }
 
 // notice passes a notice on to the viewers.
-func (l *lookedAt) notice(code, name string) {
+func (l *ViewedSession) notice(code, name string) {
 	if r := l.shown(); r != nil {
 		r.Notice(code, name)
 	}
@@ -57,7 +55,7 @@ func (l *lookedAt) notice(code, name string) {
 
 // Handle implements binding.Binding. A call waits for a lease that is about to end, and shows a surface that it
 // opens.
-func (l *lookedAt) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
+func (l *ViewedSession) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	if r := l.shown(); r != nil {
 		wait, cancel := context.WithTimeout(ctx, settling)
 		_ = r.Settled(wait) // the session answers owner_in_control if it is too late
@@ -67,14 +65,14 @@ func (l *lookedAt) Handle(ctx context.Context, call abi.Call, payload []byte) ([
 	return l.Session.Handle(ctx, call, payload)
 }
 
-func (l *lookedAt) shown() *liveview.Run {
+func (l *ViewedSession) shown() *view.Run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.run
 }
 
 // look shows the current surface to the viewers.
-func (l *lookedAt) look() {
+func (l *ViewedSession) look() {
 	screen, id, gone := l.Screen()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,15 +94,15 @@ func (l *lookedAt) look() {
 }
 
 // reason returns why views end now. If the surface was lost, viewers are told of the loss.
-func (l *lookedAt) reason() string {
+func (l *ViewedSession) reason() string {
 	if a := l.Surface(); a.Ref != "" && a.Reason != "" && a.Reason != notReady {
-		return liveview.ReasonLost
+		return view.ReasonLost
 	}
-	return liveview.ReasonEnded
+	return view.ReasonEnded
 }
 
 // Asked implements binding.Screen.
-func (l *lookedAt) Asked(id, kind string, until time.Time) {
+func (l *ViewedSession) Asked(id, kind string, until time.Time) {
 	l.look() // a session flow asks while its surface is being opened
 	if r := l.shown(); r != nil {
 		r.Asked(id, kind)
@@ -113,7 +111,7 @@ func (l *lookedAt) Asked(id, kind string, until time.Time) {
 }
 
 // Answered implements binding.Screen.
-func (l *lookedAt) Answered(id string) {
+func (l *ViewedSession) Answered(id string) {
 	if r := l.shown(); r != nil {
 		r.Answered(id, l.reason())
 	}
@@ -121,16 +119,16 @@ func (l *lookedAt) Answered(id string) {
 }
 
 // Assisted implements binding.Screen. Viewers know an assistance by its id in the API.
-func (l *lookedAt) Assisted(id string, a *abi.AssistanceMessage) {
+func (l *ViewedSession) Assisted(id string, a *abi.AssistanceMessage) {
 	l.look()
 	if r := l.shown(); r != nil {
-		r.Assisted(timeline.AssistanceID(store.RunID(l.runID), id), a != nil && a.OwnerAction == abi.ActionOperateAttachment)
+		r.Assisted(l.o.AssistanceID(store.RunID(l.runID), id), a != nil && a.OwnerAction == abi.ActionOperateAttachment)
 	}
 	l.Session.Assisted(id, a)
 }
 
 // Close implements binding.Binding. It ends the views before the browser.
-func (l *lookedAt) Close(ctx context.Context) error {
+func (l *ViewedSession) Close(ctx context.Context) error {
 	if r := l.shown(); r != nil {
 		r.End()
 	}
@@ -138,6 +136,6 @@ func (l *lookedAt) Close(ctx context.Context) error {
 }
 
 var (
-	_ Browser          = (*lookedAt)(nil)
-	_ liveview.Surface = (*browser.Session)(nil)
+	_ binding.Screen = (*ViewedSession)(nil)
+	_ view.Surface   = (*Session)(nil)
 )
