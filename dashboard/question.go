@@ -15,7 +15,7 @@ import (
 )
 
 // answer submits what an owner typed, chose or cancelled. The fields follow from the request alone;
-// their values go only to the desk, and the body is wiped.
+// their values go only to the broker, and the body is wiped.
 func (u *runUI) answer(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, f, err := u.runAndForm(c)

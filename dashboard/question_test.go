@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TestAnswer: the fields are those of the request, values reach the desk typed and
+// TestAnswer: the fields are those of the request, values reach the broker typed and
 // once, and no page shows one.
 func TestAnswer(t *testing.T) {
 	s := open(t)
@@ -44,7 +44,7 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	if len(s.host.answers) != 0 {
-		t.Fatalf("the desk got %d answers", len(s.host.answers))
+		t.Fatalf("the broker got %d answers", len(s.host.answers))
 	}
 	const secret = "s3cr3t-zqx"
 	a := s.post("/ui/runs/run_1/answer", with("f.user", "me", "f.password", secret, "f.age", "41", "f.more", "ignored"))
@@ -54,7 +54,7 @@ func TestAnswer(t *testing.T) {
 	got := s.host.answers[0]
 	if got.InteractionID != "q1" || got.Status != "success" || string(got.Data["user"]) != `"me"` ||
 		string(got.Data["password"]) != `"`+secret+`"` || string(got.Data["age"]) != "41" || len(got.Data) != 3 {
-		t.Errorf("the desk got %+v", got)
+		t.Errorf("the broker got %+v", got)
 	}
 	if strings.Contains(s.page("/ui/runs/run_1"), secret) || strings.Contains(s.page("/ui/inbox"), secret) {
 		t.Error("a page shows what was answered")
@@ -67,7 +67,7 @@ func TestAnswer(t *testing.T) {
 }
 
 // TestLateAnswer: who comes second is told so, whether the log shows it already or
-// only the desk knows.
+// only the broker knows.
 func TestLateAnswer(t *testing.T) {
 	s := open(t)
 	lease := s.run("run_1", "bank", question("q1", map[string]any{"code": map[string]any{"type": "string"}}, "code")...)
@@ -84,7 +84,7 @@ func TestLateAnswer(t *testing.T) {
 		Data: data(map[string]string{"assistance_request_id": "q1", "status": "resolved"})})
 	before := len(s.host.answers)
 	if a := s.post("/ui/runs/run_1/answer", fields); a.status != 409 || len(s.host.answers) != before {
-		t.Errorf("closed in the log: %d, and the desk was asked %d times", a.status, len(s.host.answers)-before)
+		t.Errorf("closed in the log: %d, and the broker was asked %d times", a.status, len(s.host.answers)-before)
 	}
 	if a := s.post("/ui/runs/run_1/answer",
 		map[string][]string{"interactionId": {"other"}, "status": {"success"}}); a.status != 404 {

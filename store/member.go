@@ -80,27 +80,27 @@ type Modules interface {
 	Module(ctx context.Context, d Digest) ([]byte, error)
 }
 
-// A Pace is a rate limit for an origin.
-type Pace struct {
+// A RateLimit is the rate of requests to an origin.
+type RateLimit struct {
 	Every time.Duration // time per turn
 	Burst int           // turns at once after a period without any
 }
 
-// Turns enforces a rate limit for each origin across the hosts that share a store, by the
+// SharedRateLimiter enforces a rate limit for each origin across the hosts that share a store, by the
 // clock of the server. A crash of the server resets it.
-type Turns interface {
+type SharedRateLimiter interface {
 	// TakeTurns takes n turns with an origin. The first is due after first, the others at
 	// intervals of p.Every; a duration of 0 or less is due now. closed is how long the
 	// origin stays closed, during which no turn is due.
-	TakeTurns(ctx context.Context, origin string, n int, p Pace) (first, closed time.Duration, err error)
+	TakeTurns(ctx context.Context, origin string, n int, p RateLimit) (first, closed time.Duration, err error)
 	// CloseOrigin delays all turns that are not taken yet until stop is over; after that
 	// they are due one by one.
-	CloseOrigin(ctx context.Context, origin string, stop time.Duration, p Pace) error
+	CloseOrigin(ctx context.Context, origin string, stop time.Duration, p RateLimit) error
 }
 
-// TurnsOf returns the Turns of s; nil if s is not shared.
-func TurnsOf(s any) Turns {
-	t, _ := s.(Turns)
+// SharedRateLimiterOf returns the SharedRateLimiter of s; nil if s is not shared.
+func SharedRateLimiterOf(s any) SharedRateLimiter {
+	t, _ := s.(SharedRateLimiter)
 	return t
 }
 

@@ -1,6 +1,6 @@
 // Command ask is a connector that asks: every kind of question, every kind of
 // assistance, one record for each outcome. It shows how a connector involves its
-// owner, and is what the desk and the pages are tried with.
+// owner, and is what questions and the pages are tried with.
 package main
 
 import (

@@ -52,7 +52,7 @@ func jail(t *testing.T, f *fake) *jailed {
 	}
 	j.host, err = app.Open(context.Background(), app.Options{
 		Store: "badger:" + j.data + "?memory=small", CacheDir: cache, Log: slog.New(slog.NewTextHandler(&j.log, nil)),
-		Pace: egress.Pace{PerSecond: 200, Burst: 50, AtOnce: 4, LongestStop: time.Minute},
+		RateLimit: egress.RateLimit{PerSecond: 200, Burst: 50, AtOnce: 4, LongestStop: time.Minute},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,12 +23,12 @@ import (
 
 // Options configure an API.
 type Options struct {
-	Host     host.Host
-	Store    store.Store
-	Access   *access.Access
-	Streams  *stream.Hub
-	Webhooks *webhook.Hooks
-	Door     Door // for assistants
+	Host             host.Host
+	Store            store.Store
+	Access           *access.Access
+	Streams          *stream.Hub
+	Webhooks         *webhook.Hooks
+	AssistantGateway AssistantGateway // for assistants
 	// PublicURL is the address of the host for clients, without a trailing slash; "" uses the
 	// request's Host header.
 	PublicURL string
@@ -83,7 +83,7 @@ func New(o Options) *API {
 		&fileAPI{find, h, o.Log},
 		&stateAPI{find, h, o.Store},
 		&destinationAPI{h},
-		&assistantAPI{h, o.Door, base},
+		&assistantAPI{h, o.AssistantGateway, base},
 		&queryAPI{find, h},
 		&searchAPI{find, h},
 		&keyAPI{o.Access.Keys, h},

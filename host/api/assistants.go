@@ -13,9 +13,9 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// A Door answers MCP requests of assistants. base is the address by which the client reaches the
+// An AssistantGateway answers MCP requests of assistants. base is the address by which the client reaches the
 // host.
-type Door interface {
+type AssistantGateway interface {
 	Serve(w http.ResponseWriter, r *http.Request, assistant, base string)
 }
 
@@ -23,7 +23,7 @@ type Door interface {
 // for assistants.
 type assistantAPI struct {
 	assistants host.Assistants
-	door       Door
+	gateway    AssistantGateway
 	base       baseURL
 }
 
@@ -171,7 +171,7 @@ func (r *responseBuffer) Write(p []byte) (int, error) {
 // passed lists the request headers that belong to the protocol.
 var passed = []string{"Content-Type", "Accept", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"}
 
-// serve passes a request to the door: only its body and the headers of the protocol, no credentials
+// serve passes a request to the gateway: only its body and the headers of the protocol, no credentials
 // and no cookies.
 func (a *assistantAPI) serve(c *fiber.Ctx) error {
 	body, err := web.RawBody(c)
@@ -191,7 +191,7 @@ func (a *assistantAPI) serve(c *fiber.Ctx) error {
 	}
 	name, _ := cutAssistant(web.Principal(c).ID)
 	w := &responseBuffer{header: http.Header{}}
-	a.door.Serve(w, r, name, a.base.of(c))
+	a.gateway.Serve(w, r, name, a.base.of(c))
 	for _, h := range []string{"Content-Type", "Allow"} {
 		if v := w.header.Get(h); v != "" {
 			c.Set(h, v)

@@ -239,7 +239,7 @@ func readDecision(in timeline.Interrupt,
 	return abi.AnswerSuccess, data, nil
 }
 
-// maxAnswers bounds the members of an answer; the desk bounds their size.
+// maxAnswers bounds the members of an answer; the broker bounds their size.
 const maxAnswers = 32
 
 func answerObject(answers strictjson.Value) (map[string]json.RawMessage, error) {

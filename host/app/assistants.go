@@ -11,7 +11,7 @@ import (
 )
 
 // openAssistants opens the interface for assistants.
-func openAssistants(ctx context.Context, d *directory, runs assistant.Starter) (*assistant.Door, error) {
+func openAssistants(ctx context.Context, d *directory, runs assistant.Starter) (*assistant.Gateway, error) {
 	dir := ""
 	if d.DataDir != "" {
 		dir = filepath.Join(d.DataDir, "assistants")
@@ -46,4 +46,4 @@ func callEvents(calls []assistant.Call) []audit.Event {
 	return out
 }
 
-var _ host.Assistants = (*assistant.Door)(nil)
+var _ host.Assistants = (*assistant.Gateway)(nil)

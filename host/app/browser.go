@@ -27,8 +27,8 @@ import (
 type Browsers interface {
 	// Facts describes the browsers of this host, or why there are none.
 	Facts(ctx context.Context) browser.Facts
-	// Lend makes the browser binding of one run, which closes it. It starts no browser.
-	Lend(o browser.SessionOptions) (Browser, error)
+	// NewSession makes the browser binding of one run, which closes it. It starts no browser.
+	NewSession(o browser.SessionOptions) (Browser, error)
 	// Forget removes the browser profiles of a connection that has no run.
 	Forget(ctx context.Context, id store.ConnectionID) error
 	Close(ctx context.Context) error
@@ -37,7 +37,7 @@ type Browsers interface {
 // A Browser is the browser binding of one run.
 type Browser interface {
 	binding.Binding
-	binding.Speaker
+	binding.Reporter
 	binding.Screen
 	binding.Sealer
 	binding.Pauser
@@ -167,7 +167,7 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 		l.Cookies, l.Passed = s.TakeCookies, s.Received()
 		l.Stream = func(_ context.Context, handle uint32) (io.ReadCloser, error) { return s.Take(handle) }
 	}
-	b, err := h.Options.Browsers.Lend(l)
+	b, err := h.Options.Browsers.NewSession(l)
 	if err != nil {
 		return nil, fmt.Errorf("lend a browser to %s: %w", plan.Connection.ID, err)
 	}
@@ -260,8 +260,8 @@ func (b *browsers) Facts(ctx context.Context) browser.Facts {
 	return h.Facts(ctx)
 }
 
-// Lend implements Browsers.
-func (b *browsers) Lend(o browser.SessionOptions) (Browser, error) {
+// NewSession implements Browsers.
+func (b *browsers) NewSession(o browser.SessionOptions) (Browser, error) {
 	h, err := b.open()
 	if err != nil {
 		return nil, err

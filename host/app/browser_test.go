@@ -48,7 +48,7 @@ func (l *lender) Facts(context.Context) browser.Facts {
 	return browser.Facts{Browser: "Chromium 150", Problem: l.problem, Egress: "namespace", UID: "own", Max: 4}
 }
 
-func (l *lender) Lend(q browser.SessionOptions) (app.Browser, error) {
+func (l *lender) NewSession(q browser.SessionOptions) (app.Browser, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.problem != "" {

@@ -70,7 +70,7 @@ func CopyStore(ctx context.Context, o CopyOptions) (r CopyResult, err error) {
 		return r, fmt.Errorf("source: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	target := &copyTarget{open: to.openImager, beside: &beside{from: from.DataDir, to: to.DataDir}}
+	target := &copyTarget{open: to.openImager, directory: &directoryCopy{from: from.DataDir, to: to.DataDir}}
 	if target.url, err = to.locate(); err != nil {
 		return r, err
 	}
@@ -86,13 +86,13 @@ func CopyStore(ctx context.Context, o CopyOptions) (r CopyResult, err error) {
 	if err == nil {
 		err = fault("copy.filled")
 	}
-	if err == nil && target.beside.with == nil { // the store had all already
-		err = target.beside.take()
+	if err == nil && target.directory.with == nil { // the store had all already
+		err = target.directory.take()
 	}
 	if err != nil {
 		return r, explainCopy(err, o)
 	}
-	r.Along, r.Left = target.beside.with, target.beside.left
+	r.Along, r.Left = target.directory.with, target.directory.left
 	err = to.noteCopied(drivers.Shown(o.From))
 	if err == nil {
 		err = fault("copy.told")
@@ -112,9 +112,9 @@ type imager interface {
 // A copyTarget is a store that is being filled.
 type copyTarget struct {
 	imager
-	url    string
-	open   func() (imager, error)
-	beside *beside // nil if nothing is copied beside the store
+	url       string
+	open      func() (imager, error)
+	directory *directoryCopy // nil if nothing is copied beside the store
 }
 
 // fill copies everything in source. A target with an unfinished copy of something else, which nobody can have used, is
@@ -137,10 +137,10 @@ func (t *copyTarget) fill(ctx context.Context, source imager, tell func(store.Co
 // marked, so that neither is used and a copy that is interrupted can be continued or begun anew.
 func (t *copyTarget) Fill(ctx context.Context, source string) (f store.Filler, at store.Place, err error) {
 	f, at, err = t.imager.Fill(ctx, source)
-	if t.beside == nil {
+	if t.directory == nil {
 		return f, at, err
 	}
-	if errors.Is(err, store.ErrNotEmpty) && !t.beside.marked() {
+	if errors.Is(err, store.ErrNotEmpty) && !t.directory.marked() {
 		return nil, at, errUsed // not the end of an interrupted copy
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (t *copyTarget) Fill(ctx context.Context, source string) (f store.Filler, a
 
 // begin marks the directory and the store, and copies what belongs beside it.
 func (t *copyTarget) begin(ctx context.Context, source string, at store.Place) error {
-	err := t.beside.mark()
+	err := t.directory.mark()
 	if err == nil {
 		err = fault("copy.marked")
 	}
@@ -165,7 +165,7 @@ func (t *copyTarget) begin(ctx context.Context, source string, at store.Place) e
 		err = fault("copy.noted")
 	}
 	if err == nil {
-		err = t.beside.take()
+		err = t.directory.take()
 	}
 	if err == nil {
 		err = fault("copy.taken")
@@ -312,8 +312,8 @@ func (d *directory) noteCopied(from string) error {
 	return errors.Join(err, d.closeLogs())
 }
 
-// beside is what is copied from one data directory to another with the store.
-type beside struct {
+// A directoryCopy is what is copied from one data directory to another with the store.
+type directoryCopy struct {
 	from, to   string
 	with, left []string // names that were copied, and others
 }
@@ -321,13 +321,13 @@ type beside struct {
 // markName is the file that marks a data directory as the target of a copy: what is along in it is of the copy.
 const markName = "copying"
 
-func (b *beside) marked() bool {
+func (b *directoryCopy) marked() bool {
 	_, err := os.Lstat(filepath.Join(b.to, markName))
 	return err == nil
 }
 
 // mark marks the target. It refuses one that has something of its own.
-func (b *beside) mark() error {
+func (b *directoryCopy) mark() error {
 	if b.marked() {
 		return nil
 	}
@@ -353,7 +353,7 @@ func unmark(dir string) error {
 }
 
 // take copies what belongs with the store to the marked target, in place of what an earlier call copied.
-func (b *beside) take() error {
+func (b *directoryCopy) take() error {
 	names, err := os.ReadDir(b.from)
 	if err != nil {
 		return err

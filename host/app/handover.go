@@ -56,15 +56,15 @@ func (rs *runs) handOver(ctx context.Context) (drained bool, err error) {
 	if !drained || len(others) == 0 {
 		return drained, nil
 	}
-	for _, id := range rs.sleepers.ids() {
-		if err := rs.sleepers.hand(ctx, id, all); err != nil {
+	for _, id := range rs.suspended.ids() {
+		if err := rs.suspended.hand(ctx, id, all); err != nil {
 			return true, fmt.Errorf("hand over run %s: %w", id, err)
 		}
 	}
 	return true, nil
 }
 
-func (ss *sleepers) ids() []store.RunID {
+func (ss *suspendedRuns) ids() []store.RunID {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return slices.Collect(maps.Keys(ss.all))
@@ -78,7 +78,7 @@ type takeoverRequest struct {
 
 // hand has another host take over a run that sleeps here. Meanwhile nobody publishes its question; an answer
 // that arrives waits for the next host that does.
-func (ss *sleepers) hand(ctx context.Context, id store.RunID, all []store.Member) error {
+func (ss *suspendedRuns) hand(ctx context.Context, id store.RunID, all []store.Member) error {
 	ss.mu.Lock()
 	s := ss.all[id]
 	var lease store.Lease
@@ -132,7 +132,7 @@ func (ss *sleepers) hand(ctx context.Context, id store.RunID, all []store.Member
 	for _, m := range to {
 		out, err := ss.runs.hosts.peers.ask(ctx, &m, command{Verb: "take", Principal: host.Who(ctx), Body: body})
 		if err == nil && out.Refusal == nil && !out.Absent && !out.Failed {
-			ss.runs.desk.Forget(id)
+			ss.runs.broker.Forget(id)
 			return nil
 		}
 		if err != nil {
@@ -142,7 +142,7 @@ func (ss *sleepers) hand(ctx context.Context, id store.RunID, all []store.Member
 	// One of them may have taken the run, or be about to; the fence decides.
 	l, err := ss.runs.Store.TakeOver(ctx, lease, ss.runs.ID, ss.runs.Epoch, claimed)
 	if errors.Is(err, store.ErrFenced) {
-		ss.runs.desk.Forget(id)
+		ss.runs.broker.Forget(id)
 		return nil
 	}
 	if err == nil {
@@ -152,7 +152,7 @@ func (ss *sleepers) hand(ctx context.Context, id store.RunID, all []store.Member
 	return err
 }
 
-func (ss *sleepers) setHanded(id store.RunID, on bool) {
+func (ss *suspendedRuns) setHanded(id store.RunID, on bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if on {
@@ -163,7 +163,7 @@ func (ss *sleepers) setHanded(id store.RunID, on bool) {
 }
 
 // adopt takes over a run that sleeps at another host, at that host's request.
-func (ss *sleepers) adopt(ctx context.Context, q takeoverRequest) (struct{}, error) {
+func (ss *suspendedRuns) adopt(ctx context.Context, q takeoverRequest) (struct{}, error) {
 	var none struct{}
 	leases, err := ss.runs.Store.Leases(ctx)
 	i := slices.IndexFunc(leases, func(l store.Lease) bool { return l.RunID == q.Run && l.Fence == q.Fence })

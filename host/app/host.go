@@ -43,7 +43,7 @@ func newHost(d *directory) *Host {
 	h.connections = &connectionStore{directory: d}
 	h.grantStore = &grantStore{d, h.connections, h.publishers, h.active}
 	h.secretStore = &secretStore{d}
-	h.bindings = &bindings{d, egress.NewRateLimiter(d.Options.Pace)}
+	h.bindings = &bindings{d, egress.NewRateLimiter(d.Options.RateLimit)}
 	h.authorizer = &authorizer{d, h.connections, h.grantStore, h.secretStore, h.bindings}
 	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer,
 		h.bindings, h.guests, h.active}
@@ -72,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	if err := h.openStore(); err != nil {
 		return nil, err
 	}
-	h.pace.Share(store.TurnsOf(h.Store))
+	h.pace.Share(store.SharedRateLimiterOf(h.Store))
 	if err := h.openRest(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}

@@ -34,7 +34,7 @@ func TokenAsks(s abi.SecretField, a store.Approved) []binding.Ask {
 	var out []binding.Ask
 	for _, name := range network.TokenHosts(s.OAuth) {
 		ask := binding.Ask{Words: "have the host reach " + abi.Clean(name) + " for the secret " + s.Name}
-		ask.Granted, ask.Flag = network.Standing(a, name)
+		ask.Granted, ask.Flag = network.ServerApproval(a, name)
 		out = append(out, ask)
 	}
 	return out
@@ -70,7 +70,7 @@ func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *egress.Policy
 	}
 	var own *egress.RateLimiter
 	if r := q.Connector.Manifest.Bindings[abi.BindingNetwork].Rate; r != (abi.Rate{}) {
-		own = egress.NewRateLimiter(h.Options.Pace.Declared(r))
+		own = egress.NewRateLimiter(h.Options.RateLimit.Declared(r))
 	}
 	c, err := h.client(egress.Options{Policy: p, Reserved: reserved, ConnectorLimiter: own}, t)
 	if err != nil {

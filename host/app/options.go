@@ -33,8 +33,8 @@ type Options struct {
 	Copies  CopyQuotas
 	Module  sandbox.ModuleLimits
 	Journal JournalOptions // for runs that wait for their owner
-	// Pace limits the requests to each server; the zero value means the default.
-	Pace egress.Pace
+	// RateLimit limits the requests to each server; the zero value means the default.
+	RateLimit egress.RateLimit
 	// MemoryBytes limits a guest's linear memory; 0 means 256 MiB.
 	MemoryBytes uint64
 	// Prespawn is how many idle workers are kept ready; -1 means none.
@@ -85,8 +85,8 @@ func (o Options) settled() Options {
 	if o.Module == (sandbox.ModuleLimits{}) {
 		o.Module = sandbox.DefaultModuleLimits()
 	}
-	if o.Pace == (egress.Pace{}) {
-		o.Pace = egress.DefaultPace()
+	if o.RateLimit == (egress.RateLimit{}) {
+		o.RateLimit = egress.DefaultRateLimit()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -97,5 +97,5 @@ func (o Options) settled() Options {
 // DefaultOptions returns Options with the defaults filled in, for callers that change some of them.
 func DefaultOptions() Options {
 	return Options{Budgets: run.DefaultBudgets(), Files: run.DefaultFileQuotas(), Copies: DefaultCopyQuotas(),
-		Pace: egress.DefaultPace()}
+		RateLimit: egress.DefaultRateLimit()}
 }

@@ -97,7 +97,7 @@ func (hs *hosts) holder(ctx context.Context, id store.RunID) (*store.Member, err
 	if hs.members == nil {
 		return nil, nil
 	}
-	if _, here := hs.runs.controller.Live(id); here || hs.runs.sleepers.has(id) {
+	if _, here := hs.runs.controller.Live(id); here || hs.runs.suspended.has(id) {
 		return nil, nil
 	}
 	leases, err := hs.Store.Leases(ctx)
@@ -196,7 +196,7 @@ func (p *peers) moved(ctx context.Context, id store.RunID, from *store.Member, e
 	case err != nil || to == nil && from == nil:
 		return errors.Is(err, errOrphan)
 	case to == nil:
-		return p.runs.sleepers.has(id)
+		return p.runs.suspended.has(id)
 	}
 	return from == nil || to.Epoch != from.Epoch
 }

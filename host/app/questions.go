@@ -13,8 +13,8 @@ import (
 // questions implements host.Questions.
 type questions struct {
 	*directory
-	desk  *interaction.Desk
-	hosts *hosts
+	broker *interaction.Broker
+	hosts  *hosts
 }
 
 var _ host.Questions = (*questions)(nil)
@@ -24,7 +24,7 @@ var _ host.Questions = (*questions)(nil)
 //
 // The audit log names the interaction and who answered. An answer that cannot be logged is not accepted.
 func (qs *questions) Answer(ctx context.Context, a host.Answer) error {
-	defer func() { // also if the desk never gets it
+	defer func() { // also if the broker never gets it
 		for _, v := range a.Data {
 			clear(v)
 		}
@@ -38,7 +38,7 @@ func (qs *questions) answer(ctx context.Context, a host.Answer) (struct{}, error
 		Outcome: audit.Done}
 	return struct{}{}, asRefusal(qs.audited(by(ctx, e), func() error {
 		a.Status, a.By = strings.Clone(a.Status), host.Who(ctx).ID
-		return qs.desk.Answer(ctx, a)
+		return qs.broker.Answer(ctx, a)
 	}))
 }
 
@@ -61,7 +61,7 @@ type wording struct {
 
 func (qs *questions) raw(ctx context.Context, w wording) (wording, error) {
 	var err error
-	w.Raw, err = qs.desk.Raw(ctx, w.Run, w.Request)
+	w.Raw, err = qs.broker.Raw(ctx, w.Run, w.Request)
 	w.Fields, w.Page = w.Raw.Fields, w.Raw.Page
 	return w, err
 }

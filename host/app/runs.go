@@ -25,8 +25,8 @@ type runs struct {
 	bindings    *bindings
 	workflows   *workflows
 	temporaries *temporaries
-	desk        *interaction.Desk
-	sleepers    *sleepers
+	broker      *interaction.Broker
+	suspended   *suspendedRuns
 	hosts       *hosts
 	spans       run.Spans
 	commitTo    store.Store // nil means the store of the directory
@@ -35,7 +35,7 @@ type runs struct {
 	recordings recordings
 }
 
-// StartRun implements host.Runs. A run of the service can always ask its owner, at the desk.
+// StartRun implements host.Runs. A run of the service can always ask its owner, at the broker.
 func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error) {
 	if r, done, err := rs.startElsewhere(ctx, q); done || err != nil {
 		return r, err
@@ -87,7 +87,7 @@ func (rs *runs) startOnce(ctx context.Context, q host.StartRun, b branch) (store
 				return controller.Job{}, err
 			}
 			if q.Given != nil && q.Given.TimeOuts {
-				rs.desk.AllowTimeOuts(p.run.ID)
+				rs.broker.AllowTimeOuts(p.run.ID)
 			}
 			w.loaded = nil // do not keep it for as long as the run lasts
 			recorder, with := request.Record, scope.with(q.With, store.Now(rs.Store))
@@ -125,7 +125,7 @@ func stored(g *host.Given) bool {
 func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
 	return RunRequest{
 		Connector: w.loaded, Connection: w.connection, Existing: !w.create, serviced: !rs.idle && !w.temporary &&
-			stored(q.Given), Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
+			stored(q.Given), Owner: rs.broker, Slots: slots, Spans: rs.spans, store: rs.commitTo,
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.cursorRuns, NoPersist: q.NoPersist,
 		Trace: q.Trace, Lower: q.Budgets, Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request,
 		AutomationMode: b.automation,
@@ -134,10 +134,10 @@ func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) 
 
 // ended cleans up after a run that is over, suspended or was not accepted. r is nil for a run without a result.
 func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
-	rs.desk.Forget(p.run.ID)
+	rs.broker.Forget(p.run.ID)
 	rs.release(p, w, r)
 	if r == nil {
-		rs.sleepers.put(p.run.ID, !p.run.Progressed())
+		rs.suspended.put(p.run.ID, !p.run.Progressed())
 		return
 	}
 	if err := rs.uncorrelate(context.Background(), p.scopeID); err != nil { // the next start of the scope id does it
@@ -199,7 +199,7 @@ type steer struct {
 func (rs *runs) cancel(ctx context.Context, q steer) (string, error) {
 	id, reason := q.Run, q.Reason
 	live, active := rs.controller.Live(id)
-	if rs.sleepers.cancel(id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID}) {
+	if rs.suspended.cancel(id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID}) {
 		rs.steered(ctx, id, "cancel", nil)
 		return rs.cancelled(ctx, id)
 	}
@@ -244,7 +244,7 @@ func (rs *runs) PauseRun(ctx context.Context, id store.RunID, policy, reason str
 }
 
 func (rs *runs) pause(ctx context.Context, q steer) (time.Time, error) {
-	if rs.sleepers.has(q.Run) {
+	if rs.suspended.has(q.Run) {
 		return time.Time{}, host.Refuse("conflict",
 			"the run sleeps until its question is answered, so there is nothing to pause").With("runStatus", "waiting-input")
 	}
@@ -260,7 +260,7 @@ func (rs *runs) ResumeRun(ctx context.Context, id store.RunID, reason string) (t
 }
 
 func (rs *runs) goOn(ctx context.Context, q steer) (time.Time, error) {
-	if rs.sleepers.has(q.Run) {
+	if rs.suspended.has(q.Run) {
 		return time.Time{}, host.Refuse("conflict",
 			"the run sleeps until its question is answered, and is not paused").With("runStatus", "waiting-input")
 	}

@@ -91,7 +91,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// A question of a real guest is answered at the desk; the answer is in no event.
+// A question of a real guest is answered at the broker; the answer is in no event.
 func TestAnswered(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})

@@ -61,7 +61,7 @@ type Service struct {
 	*schedules
 	*backups
 	*destinations
-	*assistant.Door
+	*assistant.Gateway
 	*query.Mirror
 	*search.Indexes
 	*system
@@ -80,13 +80,13 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	if s.Feeds, err = openDestinations(ctx, h.directory, h.SigningSecrets(), o); err != nil {
 		return nil, err
 	}
-	if s.Door, err = openAssistants(ctx, h.directory, s); err != nil {
+	if s.Gateway, err = openAssistants(ctx, h.directory, s); err != nil {
 		s.Feeds.Close()
 		return nil, err
 	}
-	s.connections.copies = append(s.connections.copies, s.Door)
+	s.connections.copies = append(s.connections.copies, s.Gateway)
 	if err := s.temporaries.deleteLeftovers(ctx); err != nil {
-		s.Door.CloseAssistants()
+		s.Gateway.CloseAssistants()
 		s.Feeds.Close()
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s *Service) joinHosts(ctx context.Context) error {
 	}
 	serve(p, "look", s.runs.look)
 	serve(p, "start", s.runs.startHere)
-	serve(p, "take", s.sleepers.adopt)
+	serve(p, "take", s.suspended.adopt)
 	serve(p, "cancel", s.runs.cancel)
 	serve(p, "pause", s.runs.pause)
 	serve(p, "resume", s.runs.goOn)
@@ -136,19 +136,19 @@ func (s *Service) joinHosts(ctx context.Context) error {
 
 // newService connects the parts of a service and starts nothing.
 func newService(h *Host, o ServiceOptions) *Service {
-	d, desk := h.directory, interaction.New(h.Store)
+	d, broker := h.directory, interaction.New(h.Store)
 	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
 	if store.MembersOf(d.Store) != nil {
 		t.spared = sparedTime
 	}
-	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{directory: d, desk: desk},
+	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{directory: d, broker: broker},
 		connectorNames: &connectorNames{directory: d}, backups: h.backups}
 	s.runs = &runs{
-		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans,
+		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, broker: broker, spans: o.Spans,
 		commitTo: o.Store, idle: o.Idle, workflows: &workflows{d, h.modules, h.connections, t},
 	}
-	s.runs.sleepers = newSleepers(s.runs)
-	h.active.cancelSuspended, h.active.suspended = s.runs.sleepers.cancelOf, s.runs.sleepers.withdrawals
+	s.runs.suspended = newSuspendedRuns(s.runs)
+	h.active.cancelSuspended, h.active.suspended = s.runs.suspended.cancelOf, s.runs.suspended.withdrawals
 	s.hosts = &hosts{directory: d, runs: s.runs, members: store.MembersOf(d.Store)}
 	s.destinations = &destinations{hosts: s.hosts}
 	s.runs.hosts, s.questions.hosts = s.hosts, s.hosts
@@ -184,10 +184,10 @@ func (s *Service) Close(ctx context.Context) {
 		s.clock.Quiesce()
 		s.authorizations.close()
 		s.views.views.Quiesce()
-		s.Door.CloseAssistants()
-		s.sleepers.close()
+		s.Gateway.CloseAssistants()
+		s.suspended.close()
 		s.controller.Shutdown(ctx)
-		s.runs.desk.Close()
+		s.runs.broker.Close()
 		s.Feeds.Close()
 		if err := s.Mirror.Close(); err != nil {
 			s.system.Options.Log.Warn("query_copies_not_removed", "error", err)
@@ -205,7 +205,7 @@ func (s *Service) Close(ctx context.Context) {
 func (rs *runs) RunStats() controller.Stats { return rs.controller.Stats() }
 
 // OpenQuestions returns how many questions wait for an answer, for metrics.
-func (qs *questions) OpenQuestions() int { return qs.desk.Waiting() }
+func (qs *questions) OpenQuestions() int { return qs.broker.Waiting() }
 
 // unrenewed is the remaining time of a lease below which its holder has missed a renewal and is not working any
 // more.
@@ -213,7 +213,9 @@ const unrenewed = 40 * time.Second
 
 // wake takes over the waiting runs of an earlier start, so that their questions are asked again, and closes its
 // other runs.
-func (rs *runs) wake(ctx context.Context) error { return rs.directory.reconcile(ctx, rs.sleepers.take) }
+func (rs *runs) wake(ctx context.Context) error {
+	return rs.directory.reconcile(ctx, rs.suspended.take)
+}
 
 // reconcile closes the runs that an earlier start left active, and those of this start that nobody performs.
 func (rs *runs) reconcile(ctx context.Context, live func(store.RunID) bool) error {
@@ -221,7 +223,7 @@ func (rs *runs) reconcile(ctx context.Context, live func(store.RunID) bool) erro
 	if err == nil {
 		err = run.CloseLost(ctx, rs.Store, rs.ID, rs.Epoch, func(l store.Lease) bool {
 			return !live(l.RunID) && !rs.starter.active.has(l.RunID) && time.Until(l.ExpiresAt) < unrenewed
-		}, rs.sleepers.take)
+		}, rs.suspended.take)
 	}
 	rs.temporaries.mu.Lock()
 	again := rs.temporaries.leftovers

@@ -87,8 +87,8 @@ func (sy *system) Limits() map[string]int64 {
 		"limits.schema_bytes": int64(l.SchemaBytes), "limits.start_bytes": int64(l.StartBytes),
 		"limits.flush_records": int64(l.FlushRecords), "limits.flush_bytes": int64(l.FlushBytes),
 		"limits.records_per_run": l.RecordsPerRun, "limits.interactions_per_run": int64(l.InteractionsPerRun),
-		"limits.assistance_open": int64(l.AssistanceOpen), "network.burst": int64(o.Pace.Burst),
-		"network.concurrency_per_origin": int64(o.Pace.AtOnce), "network.retry_after_max": ms(o.Pace.LongestStop),
+		"limits.assistance_open": int64(l.AssistanceOpen), "network.burst": int64(o.RateLimit.Burst),
+		"network.concurrency_per_origin": int64(o.RateLimit.AtOnce), "network.retry_after_max": ms(o.RateLimit.LongestStop),
 		"files.bytes": o.Files.File, "files.run_bytes": o.Files.Run, "files.connection_bytes": o.Files.Connection,
 		"store.free_start": spaceStart, "store.free_stop": spaceStop,
 	}

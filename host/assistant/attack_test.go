@@ -259,7 +259,7 @@ func TestEnds(t *testing.T) {
 	w.add("revoked")
 	w.add("expired", func(q *host.NewAssistant) { q.ExpiresAt = &soon })
 	for name, end := range map[string]func(){
-		"revoked": func() { _, err := w.door.RevokeAssistant(t.Context(), "revoked"); w.must(err) },
+		"revoked": func() { _, err := w.gateway.RevokeAssistant(t.Context(), "revoked"); w.must(err) },
 		"expired": func() { w.mu.Lock(); w.now = soon; w.mu.Unlock() },
 	} {
 		s := w.connect(name)
@@ -276,7 +276,7 @@ func TestEnds(t *testing.T) {
 		if text, ok := w.call(s, "query", ask); ok {
 			t.Errorf("%s: %s", name, text)
 		}
-		calls, err := w.door.AssistantCalls(t.Context(), name, 0, 10)
+		calls, err := w.gateway.AssistantCalls(t.Context(), name, 0, 10)
 		w.must(err)
 		if calls[0].Outcome != "refused" || calls[0].Code != name {
 			t.Errorf("%+v", calls[0])

@@ -23,7 +23,7 @@ func newKey() []byte {
 // cursor returns a position in a stream for an assistant. A position counts all changes, including those of records
 // that the assistant may not see. So it is encrypted, with a different result each time, and reveals nothing, not even
 // whether it has changed.
-func (s *seat) cursor(q store.RecordQuery, after uint64) string {
+func (s *endpoint) cursor(q store.RecordQuery, after uint64) string {
 	c := s.sealer()
 	nonce := make([]byte, c.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
@@ -32,7 +32,7 @@ func (s *seat) cursor(q store.RecordQuery, after uint64) string {
 }
 
 // openCursor returns the position in a cursor that this assistant got for the same list.
-func (s *seat) openCursor(q store.RecordQuery, text string) (after uint64, ok bool) {
+func (s *endpoint) openCursor(q store.RecordQuery, text string) (after uint64, ok bool) {
 	c := s.sealer()
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) < c.NonceSize() {
@@ -45,10 +45,10 @@ func (s *seat) openCursor(q store.RecordQuery, text string) (after uint64, ok bo
 	return binary.BigEndian.Uint64(place), true
 }
 
-func (s *seat) sealer() cipher.AEAD {
+func (s *endpoint) sealer() cipher.AEAD {
 	block, err := aes.NewCipher(s.def.Key)
 	if err != nil {
-		panic(err) // impossible: newSeat ensures the length
+		panic(err) // impossible: newEndpoint ensures the length
 	}
 	c, err := cipher.NewGCM(block)
 	if err != nil {

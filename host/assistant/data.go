@@ -33,7 +33,7 @@ type dataStream struct {
 }
 
 // dataCall lists what the assistant can see. Counts come from its copy, so they only include visible records.
-func (s *seat) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	if err := read(r, &struct{}{}); err != nil {
 		return nil, 0, err
 	}
@@ -46,7 +46,7 @@ func (s *seat) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 	if err != nil {
 		return nil, 0, err
 	}
-	connections, err := s.window.Connections(ctx)
+	connections, err := s.view.Connections(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -68,7 +68,7 @@ func (s *seat) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 	return map[string]any{"notice": notice, "connections": out}, 0, nil
 }
 
-func (s *seat) dataStream(ctx context.Context, m host.Queries, t host.Table) (dataStream, error) {
+func (s *endpoint) dataStream(ctx context.Context, m host.Queries, t host.Table) (dataStream, error) {
 	out := dataStream{Stream: t.Stream, Table: t.Name, Records: json.RawMessage("0"), Columns: map[string]string{},
 		Schema: schemaURI(t.ConnectionID, t.Stream)}
 	for _, c := range t.Columns {
@@ -91,19 +91,19 @@ func (s *seat) dataStream(ctx context.Context, m host.Queries, t host.Table) (da
 
 // gaps counts the missing details of a stream, or returns nil unless all of its records are visible, because the count
 // would reveal others.
-func (s *seat) gaps(ctx context.Context, id store.ConnectionID, stream store.Stream) (*int, error) {
-	sight, err := s.window.sight(ctx, id)
+func (s *endpoint) gaps(ctx context.Context, id store.ConnectionID, stream store.Stream) (*int, error) {
+	connectionView, err := s.view.connectionView(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if p := sight.streams[string(stream)]; p == nil || !p.Whole() {
+	if p := connectionView.streams[string(stream)]; p == nil || !p.Whole() {
 		return nil, nil
 	}
 	grant := store.GrantID("")
-	if g := sight.connection.Grant; g != nil {
+	if g := connectionView.connection.Grant; g != nil {
 		grant = g.ID
 	}
-	all, err := s.door.o.Store.Gaps(ctx, id, grant, "pending")
+	all, err := s.gateway.o.Store.Gaps(ctx, id, grant, "pending")
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +129,9 @@ func schemaURI(connection, stream string) string {
 }
 
 // readSchema returns the schema of a stream.
-func (s *seat) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	c := s.entry(ctx, "schema", json.RawMessage(fmt.Sprintf("%q", abi.Cut(r.Params.URI, shownArgument))), s.door.o.Now())
+func (s *endpoint) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	c := s.entry(ctx, "schema", json.RawMessage(fmt.Sprintf("%q", abi.Cut(r.Params.URI, shownArgument))),
+		s.gateway.o.Now())
 	var text []byte
 	err := s.steadily(ctx, func() (err error) {
 		text, err = s.schemaOf(ctx, r.Params.URI)
@@ -141,7 +142,7 @@ func (s *seat) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp
 		c.Outcome = "refused"
 		c.Code, _ = known(err)
 	}
-	s.door.book.add(c)
+	s.gateway.log.add(c)
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	}
@@ -149,7 +150,7 @@ func (s *seat) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp
 		Text: string(text)}}}, nil
 }
 
-func (s *seat) schemaOf(ctx context.Context, uri string) ([]byte, error) {
+func (s *endpoint) schemaOf(ctx context.Context, uri string) ([]byte, error) {
 	if err := s.may(ctx); err != nil {
 		return nil, err
 	}
@@ -161,37 +162,37 @@ func (s *seat) schemaOf(ctx context.Context, uri string) ([]byte, error) {
 	if err != nil {
 		return nil, errUnseen
 	}
-	sight, err := s.window.sight(ctx, store.ConnectionID(connection))
+	connectionView, err := s.view.connectionView(ctx, store.ConnectionID(connection))
 	if err != nil {
 		return nil, err
 	}
-	p := sight.streams[stream]
+	p := connectionView.streams[stream]
 	if p == nil {
 		return nil, fmt.Errorf("stream: %w", store.ErrNotFound)
 	}
-	return json.Marshal(sight.schema(sight.manifest.Stream(stream), p))
+	return json.Marshal(connectionView.schema(connectionView.manifest.Stream(stream), p))
 }
 
 // listSchemas adds the current schemas to the list of resources, including those of streams that an update of the
 // connector added.
-func (s *seat) listSchemas(next mcp.MethodHandler) mcp.MethodHandler {
+func (s *endpoint) listSchemas(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)
 		out, ok := result.(*mcp.ListResourcesResult)
 		if err != nil || !ok || s.may(ctx) != nil || s.def.Terms.Ask {
 			return result, err
 		}
-		all, err := s.window.Connections(ctx)
+		all, err := s.view.Connections(ctx)
 		if err != nil {
 			return nil, errors.New("the host cannot list its connections")
 		}
 		for _, c := range all {
-			sight, err := s.window.sight(ctx, c.ID)
+			connectionView, err := s.view.connectionView(ctx, c.ID)
 			if err != nil {
 				continue
 			}
-			for _, spec := range sight.manifest.Streams {
-				if sight.streams[spec.Name] != nil {
+			for _, spec := range connectionView.manifest.Streams {
+				if connectionView.streams[spec.Name] != nil {
 					out.Resources = append(out.Resources,
 						&mcp.Resource{URI: schemaURI(string(c.ID), spec.Name), Name: string(c.ID) + "." + spec.Name,
 							MIMEType: schemaTemplate.MIMEType})

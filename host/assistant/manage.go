@@ -17,7 +17,7 @@ import (
 )
 
 // AddAssistant implements host.Assistants.
-func (d *Door) AddAssistant(ctx context.Context, q host.NewAssistant) (a host.Assistant, err error) {
+func (d *Gateway) AddAssistant(ctx context.Context, q host.NewAssistant) (a host.Assistant, err error) {
 	err = d.o.Audited(ctx, "assistant.added", q.Name, func() error {
 		a, err = d.add(ctx, q)
 		return err
@@ -25,7 +25,7 @@ func (d *Door) AddAssistant(ctx context.Context, q host.NewAssistant) (a host.As
 	return a, err
 }
 
-func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, error) {
+func (d *Gateway) add(ctx context.Context, q host.NewAssistant) (host.Assistant, error) {
 	now := d.o.Now().UTC().Truncate(time.Millisecond)
 	made, err := d.check(ctx, q, now)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, er
 
 // check validates a request and returns when each connection was created, because a grant does not extend to a later
 // connection by the same name.
-func (d *Door) check(ctx context.Context, q host.NewAssistant, now time.Time) (made []time.Time, err error) {
+func (d *Gateway) check(ctx context.Context, q host.NewAssistant, now time.Time) (made []time.Time, err error) {
 	switch {
 	case !abi.IsSlug(q.Name):
 		return nil, host.Invalid("name", "slug", "want ^[a-z0-9][a-z0-9_-]{0,63}$")
@@ -114,14 +114,14 @@ func checkScope(at string, raw json.RawMessage, c store.Connection) error {
 
 // free returns an error if a name is taken or there are too many assistants. The name of one that is no longer active
 // may be used again.
-func (d *Door) free(name string, now time.Time) error {
+func (d *Gateway) free(name string, now time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.seats[name]
+	s := d.endpoints[name]
 	switch {
 	case s != nil && s.def.status(now) == access.Active:
 		return taken(name)
-	case s == nil && len(d.seats) >= maxAssistants:
+	case s == nil && len(d.endpoints) >= maxAssistants:
 		return host.Refuse("conflict",
 			"there are %d assistants, and no more are kept; give the name of one that was revoked again", maxAssistants)
 	}
@@ -133,7 +133,7 @@ func taken(name string) error {
 }
 
 // stored reads a definition and its revision, which are zero for a name that nobody has.
-func (d *Door) stored(ctx context.Context, name string) (def definition, revision uint64, err error) {
+func (d *Gateway) stored(ctx context.Context, name string) (def definition, revision uint64, err error) {
 	doc, err := d.o.Store.Document(ctx, store.Assistants, name)
 	if errors.Is(err, store.ErrNotFound) {
 		return def, 0, nil
@@ -154,7 +154,7 @@ func writeOf(def definition, revision uint64) (store.Write, error) {
 }
 
 // change changes a stored definition, again if another host changed it meanwhile.
-func (d *Door) change(ctx context.Context, name string, change func(*definition) error) error {
+func (d *Gateway) change(ctx context.Context, name string, change func(*definition) error) error {
 	for {
 		def, revision, err := d.stored(ctx, name)
 		if err == nil {
@@ -179,21 +179,21 @@ func (d *Door) change(ctx context.Context, name string, change func(*definition)
 }
 
 // shown returns a definition as its owner sees it.
-func (d *Door) shown(def definition) host.Assistant {
+func (d *Gateway) shown(def definition) host.Assistant {
 	return host.Assistant{Name: def.Name, AssistantTerms: def.Terms, Status: def.status(d.o.Now()),
 		CreatedAt:  def.CreatedAt,
 		LastUsedAt: def.UsedAt, Calls: def.Calls, Waiting: len(d.asks.of(def.ID))}
 }
 
 // Assistants implements host.Assistants.
-func (d *Door) Assistants(ctx context.Context) ([]host.Assistant, error) {
-	if err := errors.Join(d.book.flush(ctx), d.sync(ctx)); err != nil {
+func (d *Gateway) Assistants(ctx context.Context) ([]host.Assistant, error) {
+	if err := errors.Join(d.log.flush(ctx), d.sync(ctx)); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := []host.Assistant{}
-	for _, s := range d.seats {
+	for _, s := range d.endpoints {
 		out = append(out, d.shown(s.def))
 	}
 	slices.SortFunc(out, func(x, y host.Assistant) int { return strings.Compare(x.Name, y.Name) })
@@ -201,8 +201,8 @@ func (d *Door) Assistants(ctx context.Context) ([]host.Assistant, error) {
 }
 
 // Assistant implements host.Assistants.
-func (d *Door) Assistant(ctx context.Context, name string) (host.Assistant, error) {
-	if err := d.book.flush(ctx); err != nil {
+func (d *Gateway) Assistant(ctx context.Context, name string) (host.Assistant, error) {
+	if err := d.log.flush(ctx); err != nil {
 		return host.Assistant{}, err
 	}
 	s, err := d.current(ctx, name)
@@ -215,7 +215,7 @@ func (d *Door) Assistant(ctx context.Context, name string) (host.Assistant, erro
 }
 
 // RevokeAssistant implements host.Assistants.
-func (d *Door) RevokeAssistant(ctx context.Context, name string) (a host.Assistant, err error) {
+func (d *Gateway) RevokeAssistant(ctx context.Context, name string) (a host.Assistant, err error) {
 	s, err := d.current(ctx, name)
 	if err != nil {
 		return a, err
@@ -229,7 +229,7 @@ func (d *Door) RevokeAssistant(ctx context.Context, name string) (a host.Assista
 }
 
 // revoke revokes an assistant first in this process, so that calls in progress are refused even if the store fails.
-func (d *Door) revoke(ctx context.Context, s *seat) error {
+func (d *Gateway) revoke(ctx context.Context, s *endpoint) error {
 	now := d.o.Now().UTC().Truncate(time.Millisecond)
 	d.mu.Lock()
 	if s.def.RevokedAt == nil {
@@ -249,7 +249,7 @@ func (d *Door) revoke(ctx context.Context, s *seat) error {
 }
 
 // AssistantCalls implements host.Assistants.
-func (d *Door) AssistantCalls(ctx context.Context, name string, before uint64,
+func (d *Gateway) AssistantCalls(ctx context.Context, name string, before uint64,
 	limit int) ([]host.AssistantCall, error) {
 	s, err := d.current(ctx, name)
 	if err != nil {
@@ -258,7 +258,7 @@ func (d *Door) AssistantCalls(ctx context.Context, name string, before uint64,
 	if limit < 1 || limit > 1000 {
 		limit = 100
 	}
-	if err := d.book.flush(ctx); err != nil {
+	if err := d.log.flush(ctx); err != nil {
 		return nil, err
 	}
 	out := []host.AssistantCall{}
@@ -283,7 +283,7 @@ func (d *Door) AssistantCalls(ctx context.Context, name string, before uint64,
 }
 
 // DecideCall implements host.Assistants.
-func (d *Door) DecideCall(ctx context.Context, name, call string, yes bool) error {
+func (d *Gateway) DecideCall(ctx context.Context, name, call string, yes bool) error {
 	s, err := d.current(ctx, name)
 	if err != nil {
 		return err

@@ -78,10 +78,10 @@ func (m *midway) Runs(ctx context.Context, id store.ConnectionID, before store.R
 	return m.Store.Runs(ctx, id, before, limit)
 }
 
-// through has the door read through a midway store.
+// through has the gateway read through a midway store.
 func (w *world) through() *midway {
 	w.Helper()
-	w.door.CloseAssistants()
+	w.gateway.CloseAssistants()
 	m := &midway{Store: w.store}
 	w.store = m
 	w.must(w.open())
@@ -120,7 +120,7 @@ func TestMidway(t *testing.T) {
 		calls[tool] = func(w *world, s *mcp.ClientSession) (string, bool) { return w.call(s, tool, args) }
 	}
 	for what, end := range map[string]func(*world){
-		"revoked": func(w *world) { _, err := w.door.RevokeAssistant(t.Context(), "notes"); w.must(err) },
+		"revoked": func(w *world) { _, err := w.gateway.RevokeAssistant(t.Context(), "notes"); w.must(err) },
 		"expired": func(w *world) { w.mu.Lock(); w.now = w.now.Add(time.Hour); w.mu.Unlock() },
 		"remade":  (*world).remake,
 		"narrowed": func(w *world) {
@@ -152,7 +152,7 @@ func TestMidway(t *testing.T) {
 					if missed && !ok {
 						t.Errorf("%s: %s", name, text)
 					}
-					_, err := w.door.RevokeAssistant(t.Context(), "notes")
+					_, err := w.gateway.RevokeAssistant(t.Context(), "notes")
 					w.must(err)
 					if missed {
 						break
@@ -210,13 +210,13 @@ func TestForgotten(t *testing.T) {
 	if holds() < 4 {
 		t.Fatalf("%d files hold the record", holds())
 	}
-	w.door.CloseAssistants() // the copies stay for the next start
+	w.gateway.CloseAssistants() // the copies stay for the next start
 	w.must(w.open())
 	if text, ok := w.call(w.connect("works"), "query", object{"sql": "SELECT count(*) FROM mail.messages"}); !ok {
 		t.Fatal(text)
 	}
 	w.must(w.store.DeleteConnection(t.Context(), "mail", true))
-	w.must(w.door.Forget("mail"))
+	w.must(w.gateway.Forget("mail"))
 	if n := holds(); n > 0 {
 		t.Errorf("%d files hold a record of a connection that was erased", n)
 	}
@@ -241,7 +241,7 @@ func TestAllAtOnce(t *testing.T) {
 		working--
 		mu.Unlock()
 	}}
-	w.door.CloseAssistants()
+	w.gateway.CloseAssistants()
 	w.store = b
 	w.must(w.open())
 	var all sync.WaitGroup

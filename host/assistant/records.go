@@ -50,7 +50,7 @@ type listing struct {
 
 // query returns the store query for the arguments of a list, which is either in ascending order of changes or newest
 // first.
-func (s *seat) query(r *mcp.CallToolRequest, changes bool) (store.RecordQuery, error) {
+func (s *endpoint) query(r *mcp.CallToolRequest, changes bool) (store.RecordQuery, error) {
 	var l listing
 	if err := read(r, &l); err != nil {
 		return store.RecordQuery{}, err
@@ -79,12 +79,13 @@ const maxPages = 1000
 
 // pages lists records until there are enough or the answer is full. It returns where to continue and whether there are
 // more.
-func (s *seat) pages(ctx context.Context, q store.RecordQuery) (out []shownRecord, after uint64, more bool, err error) {
+func (s *endpoint) pages(ctx context.Context, q store.RecordQuery) (out []shownRecord, after uint64,
+	more bool, err error) {
 	size, want := 0, q.Limit
 	out = []shownRecord{}
 	for range maxPages {
 		q.Limit = want - len(out)
-		page, err := s.window.list(ctx, q)
+		page, err := s.view.list(ctx, q)
 		if err != nil {
 			return nil, 0, false, err
 		}
@@ -107,7 +108,7 @@ func (s *seat) pages(ctx context.Context, q store.RecordQuery) (out []shownRecor
 	return out, q.After, true, nil
 }
 
-func (s *seat) listCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) listCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	q, err := s.query(r, false)
 	if err != nil {
 		return nil, 0, err
@@ -123,7 +124,7 @@ func (s *seat) listCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 	return out, len(found), nil
 }
 
-func (s *seat) changesCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) changesCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	q, err := s.query(r, true)
 	if err != nil {
 		return nil, 0, err
@@ -136,12 +137,12 @@ func (s *seat) changesCall(ctx context.Context, r *mcp.CallToolRequest) (answer,
 		nil
 }
 
-func (s *seat) getCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) getCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	var q struct{ Connection, Stream, Key string }
 	if err := read(r, &q); err != nil {
 		return nil, 0, err
 	}
-	found, err := s.window.Record(ctx, store.ConnectionID(q.Connection), store.Stream(q.Stream), q.Key)
+	found, err := s.view.Record(ctx, store.ConnectionID(q.Connection), store.Stream(q.Stream), q.Key)
 	if err != nil {
 		return nil, 0, err
 	}

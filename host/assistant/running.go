@@ -31,7 +31,7 @@ func runOf(r store.Run) shownRun {
 	return out
 }
 
-func (s *seat) runsCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) runsCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	q := struct {
 		Connection string `json:"connection"`
 		Limit      int    `json:"limit"`
@@ -42,7 +42,7 @@ func (s *seat) runsCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 	if q.Limit < 1 || q.Limit > 100 {
 		return nil, 0, refuse("arguments", "limit: want 1 to 100.")
 	}
-	all, err := s.window.Connections(ctx)
+	all, err := s.view.Connections(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -51,8 +51,8 @@ func (s *seat) runsCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 		if q.Connection != "" && string(c.ID) != q.Connection {
 			continue
 		}
-		g := s.window.grants[c.ID]
-		runs, err := s.door.o.Store.Runs(ctx, c.ID, "", q.Limit)
+		g := s.view.grants[c.ID]
+		runs, err := s.gateway.o.Store.Runs(ctx, c.ID, "", q.Limit)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -78,22 +78,22 @@ func compare(x, y store.RunID) int {
 }
 
 // runCall starts a run on behalf of the assistant.
-func (s *seat) runCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) runCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	var q struct {
 		Connection string `json:"connection"`
 	}
 	if err := read(r, &q); err != nil {
 		return nil, 0, err
 	}
-	if !s.def.Terms.Run || s.door.o.Runs == nil {
+	if !s.def.Terms.Run || s.gateway.o.Runs == nil {
 		return nil, 0, refuse("forbidden", "You may not run connections.")
 	}
-	c, err := s.window.Connection(ctx, store.ConnectionID(q.Connection))
+	c, err := s.view.Connection(ctx, store.ConnectionID(q.Connection))
 	if err != nil {
 		return nil, 0, err
 	}
 	who := host.Principal{ID: "assistant:" + s.def.Name, Transport: access.REST, RequestID: host.Who(ctx).RequestID}
-	run, err := s.door.o.Runs.StartRun(host.As(ctx, who), host.StartRun{WorkflowID: string(c.ID)})
+	run, err := s.gateway.o.Runs.StartRun(host.As(ctx, who), host.StartRun{WorkflowID: string(c.ID)})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -111,7 +111,7 @@ type waits struct {
 
 // waitingCall lists what waits for the owner. It does not include the text of questions, which are between connector
 // and owner.
-func (s *seat) waitingCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) waitingCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	if err := read(r, &struct{}{}); err != nil {
 		return nil, 0, err
 	}
@@ -121,7 +121,7 @@ func (s *seat) waitingCall(ctx context.Context, r *mcp.CallToolRequest) (answer,
 	}
 	if len(out) > 0 && opensPages(r) && r.Params.InputResponses == nil {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"owner": &mcp.ElicitParams{
-			Mode: "url", ElicitationID: access.NewID("eli_", s.door.o.Now()), URL: out[0].Page,
+			Mode: "url", ElicitationID: access.NewID("eli_", s.gateway.o.Now()), URL: out[0].Page,
 			Message: "Something in Sluice waits for you: " + out[0].What + ".",
 		}}}, 0, nil
 	}
@@ -134,17 +134,17 @@ func opensPages(r *mcp.CallToolRequest) bool {
 	return r.ProtocolVersion() >= "2026-07-28" && c != nil && c.Elicitation != nil && c.Elicitation.URL != nil
 }
 
-func (s *seat) waiting(ctx context.Context) ([]waits, error) {
-	open, err := s.door.o.Store.Pending(ctx, "")
+func (s *endpoint) waiting(ctx context.Context) ([]waits, error) {
+	open, err := s.gateway.o.Store.Pending(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	runs := map[store.RunID]string{}
-	for id := range s.window.grants {
-		if _, err := s.window.sight(ctx, id); err != nil {
+	for id := range s.view.grants {
+		if _, err := s.view.connectionView(ctx, id); err != nil {
 			continue
 		}
-		active, err := s.door.o.Store.Runs(ctx, id, "", 10)
+		active, err := s.gateway.o.Store.Runs(ctx, id, "", 10)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func (s *seat) waiting(ctx context.Context) ([]waits, error) {
 				Since: i.OpenedAt.UTC().Format(time.RFC3339), Page: base(ctx) + "/ui/runs/" + string(i.RunID)})
 		}
 	}
-	for _, c := range s.door.asks.of(s.def.ID) {
+	for _, c := range s.gateway.asks.of(s.def.ID) {
 		out = append(out, waits{What: "a call of the tool " + c.Tool,
 			Since: c.At.UTC().Format(time.RFC3339), Page: s.page(ctx)})
 	}

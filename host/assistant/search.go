@@ -13,7 +13,7 @@ import (
 
 // searchCall searches this assistant's own index. What it may not see is not in there and does not influence the
 // ranking.
-func (s *seat) searchCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) searchCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	q := struct {
 		Words      string `json:"words"`
 		Connection string `json:"connection"`
@@ -39,7 +39,7 @@ func (s *seat) searchCall(ctx context.Context, r *mcp.CallToolRequest) (answer, 
 	out := recordList{Notice: notice, Records: []shownRecord{}}
 	size := 0
 	for _, hit := range found.Hits {
-		record, err := s.window.Record(ctx, store.ConnectionID(hit.ConnectionID), store.Stream(hit.Stream), hit.Key)
+		record, err := s.view.Record(ctx, store.ConnectionID(hit.ConnectionID), store.Stream(hit.Stream), hit.Key)
 		if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
 			continue
 		}

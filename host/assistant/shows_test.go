@@ -136,7 +136,7 @@ func TestCursors(t *testing.T) {
 	if text, ok := w.call(w.connect("others"), "changes_since", with(one.Cursor)); ok {
 		t.Errorf("another assistant: %s", text)
 	}
-	w.door.CloseAssistants()
+	w.gateway.CloseAssistants()
 	w.must(w.open())
 	var after found
 	w.structured(w.connect("notes"), "changes_since", with(one.Cursor), &after)

@@ -12,7 +12,7 @@ import (
 const defaultRows = 100
 
 // queryCall runs SQL on this assistant's copy. Package query ensures that it only reads, and nothing else.
-func (s *seat) queryCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+func (s *endpoint) queryCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	q := struct {
 		SQL  string `json:"sql"`
 		Rows int    `json:"rows"`

@@ -22,7 +22,7 @@ type tool struct {
 	runs              bool   // only for assistants that may run connections
 	effect            bool   // has side effects
 	// do answers one call and returns the number of records or rows in the answer.
-	do func(s *seat, ctx context.Context, r *mcp.CallToolRequest) (answer, int, error)
+	do func(s *endpoint, ctx context.Context, r *mcp.CallToolRequest) (answer, int, error)
 }
 
 const (
@@ -36,33 +36,33 @@ const (
 
 // tools lists all tools.
 var tools = []tool{
-	{name: "data", title: "What data there is", do: (*seat).dataCall, in: ``, need: `[]`,
+	{name: "data", title: "What data there is", do: (*endpoint).dataCall, in: ``, need: `[]`,
 		text: "Lists the connections and streams that you may see, with tables for SQL, fields, counts, when each last changed, and how many details are missing.",
 		out:  `"notice":{"type":"string"},"connections":` + anyObject},
-	{name: "search", title: "Search records", do: (*seat).searchCall, need: `["words"]`,
+	{name: "search", title: "Search records", do: (*endpoint).searchCall, need: `["words"]`,
 		text: "Finds records in which all words occur, in any field that you may see, the best first. \"Words in a row\" stand in quotes, begin* is for beginnings, -word is for what must not be there.",
 		in:   `"words":{"type":"string","minLength":1,"maxLength":500},` + ofStream + `,` + limit, out: records},
-	{name: "list_records", title: "List records", do: (*seat).listCall, need: `["connection","stream"]`,
+	{name: "list_records", title: "List records", do: (*endpoint).listCall, need: `["connection","stream"]`,
 		text: "Lists the current records of a stream, what changed last first.",
 		in:   ofStream + `,` + limit + `,"cursor":{"type":"string"}`, out: records},
-	{name: "get_record", title: "Get one record", do: (*seat).getCall, need: `["connection","stream","key"]`,
+	{name: "get_record", title: "Get one record", do: (*endpoint).getCall, need: `["connection","stream","key"]`,
 		text: "Returns one record by its key, with texts of up to 64 KiB.",
 		in:   ofStream + `,"key":{"type":"string"}`, out: `"notice":{"type":"string"},"record":` + record},
-	{name: "changes_since", title: "What changed", do: (*seat).changesCall, need: `["connection","stream"]`,
+	{name: "changes_since", title: "What changed", do: (*endpoint).changesCall, need: `["connection","stream"]`,
 		text: "Lists what changed in a stream since a cursor of an earlier answer, oldest first; without one everything. Deleted records have no data.",
 		in:   ofStream + `,` + limit + `,"cursor":{"type":"string"}`, out: records + `,"more":{"type":"boolean"}`},
-	{name: "query", title: "Ask with SQL", do: (*seat).queryCall, need: `["sql"]`,
+	{name: "query", title: "Ask with SQL", do: (*endpoint).queryCall, need: `["sql"]`,
 		text: "Runs one SELECT in the dialect of SQLite over a copy of what you may see. Tables are named connection.stream, as the tool data lists them.",
 		in:   `"sql":{"type":"string","minLength":1},"rows":{"type":"integer","minimum":1,"maximum":1000,"description":"100 unless given"}`,
 		out:  `"notice":{"type":"string"},"columns":{"type":"array","items":{"type":"string"}},"rows":{"type":"array","items":{"type":"array"}},"truncated":{"type":"boolean"}`},
-	{name: "runs", title: "Runs of connections", do: (*seat).runsCall, need: `[]`,
+	{name: "runs", title: "Runs of connections", do: (*endpoint).runsCall, need: `[]`,
 		text: "Lists the newest runs that collected the data: when, and how they ended.",
 		in:   `"connection":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100}`,
 		out:  `"runs":` + anyObject},
-	{name: "run_connection", title: "Collect now", do: (*seat).runCall, need: `["connection"]`, runs: true, effect: true,
-		text: "Starts a run of a connection, as its owner set it up. The tool runs shows how it ends.",
-		in:   `"connection":{"type":"string"}`, out: `"run":{"type":"object"}`},
-	{name: "waiting", title: "What waits for the owner", do: (*seat).waitingCall, need: `[]`, runs: true,
+	{name: "run_connection", title: "Collect now", do: (*endpoint).runCall, need: `["connection"]`, runs: true,
+		effect: true, text: "Starts a run of a connection, as its owner set it up. The tool runs shows how it ends.",
+		in: `"connection":{"type":"string"}`, out: `"run":{"type":"object"}`},
+	{name: "waiting", title: "What waits for the owner", do: (*endpoint).waitingCall, need: `[]`, runs: true,
 		text: "Lists what waits for the owner, with links to pages where the owner decides. Nothing can be answered from here.",
 		in:   ``, out: `"waiting":` + anyObject},
 }

@@ -34,14 +34,14 @@ const manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.or
 const narrow = `{"streams":[{"name":"messages","fields":["id","subject","at"],"resources":["work"],"time_range":{"since":"2026-01-01","until":"2027-01-01"}}]}`
 
 // A world has a store with a connection that is granted in part and one that is not, and a
-// door.
+// gateway.
 type world struct {
 	*testing.T
-	store  store.Store
-	door   *assistant.Door
-	dir    string
-	server *httptest.Server
-	n      int
+	store   store.Store
+	gateway *assistant.Gateway
+	dir     string
+	server  *httptest.Server
+	n       int
 
 	starting func() // is called by each start; nil: nothing
 
@@ -97,7 +97,7 @@ func emptyWorld(t *testing.T) *world {
 	return worldOver(t, st)
 }
 
-// worldOver has a door to a store that others may have open too.
+// worldOver has a gateway to a store that others may have open too.
 func worldOver(t *testing.T, st store.Store) *world {
 	w := &world{T: t, store: st, dir: filepath.Join(t.TempDir(), "assistants"),
 		now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
@@ -105,18 +105,18 @@ func worldOver(t *testing.T, st store.Store) *world {
 	// Whoever names an assistant here is it: tokens are for host/web.
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		name := r.Header.Get("X-Assistant")
-		w.door.Serve(rw, r.WithContext(host.As(r.Context(), host.Principal{ID: "assistant:" + name})), name,
+		w.gateway.Serve(rw, r.WithContext(host.As(r.Context(), host.Principal{ID: "assistant:" + name})), name,
 			"http://sluice.test")
 	}))
 	t.Cleanup(func() {
 		w.server.Close()
-		w.door.CloseAssistants()
+		w.gateway.CloseAssistants()
 	})
 	return w
 }
 
 func (w *world) open() (err error) {
-	w.door, err = assistant.Open(w.Context(),
+	w.gateway, err = assistant.Open(w.Context(),
 		assistant.Options{Store: w.store, Dir: w.dir, Runs: w, Now: w.clock, AskFor: time.Minute,
 			Called: func(calls []assistant.Call) error {
 				w.mu.Lock()
@@ -189,7 +189,7 @@ func (w *world) add(name string, change ...func(*host.NewAssistant)) host.Assist
 	for _, f := range change {
 		f(&q)
 	}
-	a, err := w.door.AddAssistant(w.Context(), q)
+	a, err := w.gateway.AddAssistant(w.Context(), q)
 	w.must(err)
 	return a
 }

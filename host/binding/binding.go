@@ -59,12 +59,12 @@ type Keeper interface {
 	Uses(yield func(field, origin, placement string))
 }
 
-// A Giver transfers a stream handle from the guest to the host.
-type Giver interface {
-	// Give removes a handle from the guest and returns its content as the guest would read
+// A StreamTaker transfers a stream handle from the guest to the host.
+type StreamTaker interface {
+	// TakeStream removes a handle from the guest and returns its content as the guest would read
 	// it, with handles for sealed values. Reads end with ctx; their errors are a Fault or
 	// io.EOF. It is not called during Handle. The caller closes the reader.
-	Give(ctx context.Context, handle uint32) (io.ReadCloser, error)
+	TakeStream(ctx context.Context, handle uint32) (io.ReadCloser, error)
 }
 
 // A Fault is an error with a reply for the guest.

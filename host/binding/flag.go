@@ -14,8 +14,8 @@ type Flag struct {
 	Take, TakeUsage string
 }
 
-// A Given is what an owner approves on a command line.
-type Given struct {
+// FlagValues are what an owner approves on a command line.
+type FlagValues struct {
 	Manifest *abi.Manifest
 	Values   []string // of the flag; any value turns on a switch
 	DataDir  string   // see Approval
@@ -25,8 +25,8 @@ type Given struct {
 // A Commander can be approved on a command line.
 type Commander interface {
 	Flag() Flag
-	// Given parses the values of the flag. The error names the flag.
-	Given(g Given) (store.Approved, error)
+	// ParseFlag parses the values of the flag. The error names the flag.
+	ParseFlag(v FlagValues) (store.Approved, error)
 	// Offer returns what the owner can approve with a single yes beyond what is approved:
 	// words after "it wants to", or "", and the approval.
 	Offer(m *abi.Manifest, a store.Approved) (words string, more store.Approved)

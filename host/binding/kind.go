@@ -24,9 +24,9 @@ type Kind interface {
 	Request(b abi.Binding, r *host.RequestedBinding)
 	// Granted describes in words what is approved.
 	Granted(m *abi.Manifest, a store.Approved) []string
-	// Lend adds the binding to START. It is called for every kind of this host, whether or
+	// AddToStart adds the binding to START. It is called for every kind of this host, whether or
 	// not the manifest declares it. The error is a *host.Refusal.
-	Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error
+	AddToStart(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error
 	// Denial answers calls of a guest whose run did not get the binding.
 	Denial() (code, message string)
 	Approver
@@ -100,7 +100,7 @@ type Ask struct {
 	Lacks string
 }
 
-// Kinds are all kinds that a host knows, in the order of display and of Lend: a kind may
+// Kinds are all kinds that a host knows, in the order of display and of AddToStart: a kind may
 // use what earlier ones added to START.
 type Kinds []Kind
 

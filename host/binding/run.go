@@ -8,9 +8,9 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Speaker reports events to its run. It is closed before the terminal event, so that its
+// A Reporter reports events to its run. It is closed before the terminal event, so that its
 // last events are recorded; other bindings are closed after it.
-type Speaker interface {
+type Reporter interface {
 	// Begin gives the binding its run. It is called once, before everything else.
 	Begin(runID string, back Run)
 }

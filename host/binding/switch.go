@@ -69,8 +69,8 @@ func (s Switch) Granted(m *abi.Manifest, a store.Approved) []string {
 	return []string{s.Words}
 }
 
-// Lend implements Kind. START does not mention the binding.
-func (s Switch) Lend(*abi.Manifest, store.Connection, *abi.Bindings) error { return nil }
+// AddToStart implements Kind. START does not mention the binding.
+func (s Switch) AddToStart(*abi.Manifest, store.Connection, *abi.Bindings) error { return nil }
 
 // Denial implements Kind.
 func (s Switch) Denial() (code, message string) {
@@ -132,12 +132,12 @@ func (s Switch) Flag() Flag {
 		TakeUsage: "only the use of the binding " + s.Binding}
 }
 
-// Given implements Commander.
-func (s Switch) Given(g Given) (store.Approved, error) {
-	if len(g.Values) == 0 {
+// ParseFlag implements Commander.
+func (s Switch) ParseFlag(v FlagValues) (store.Approved, error) {
+	if len(v.Values) == 0 {
 		return store.Approved{}, nil
 	}
-	if !s.declared(g.Manifest) {
+	if !s.declared(v.Manifest) {
 		return store.Approved{}, errors.New("--" + s.Binding + ": the connector does not ask for it")
 	}
 	return store.Approved{Other: s.set(nil)}, nil

@@ -57,11 +57,11 @@ func TestSwitch(t *testing.T) {
 		t.Fatalf("asks %+v", asks)
 	}
 	words, offered := k.Offer(m, store.Approved{})
-	given, err := k.Given(binding.Given{Manifest: m, Values: []string{"gadget"}})
+	given, err := k.ParseFlag(binding.FlagValues{Manifest: m, Values: []string{"gadget"}})
 	if words != "use the gadget" || err != nil || kinds.Narrower(offered, given) || kinds.Narrower(given, offered) {
 		t.Errorf("offer %q %v, given %v, %v", words, offered, given, err)
 	}
-	if _, err := k.Given(binding.Given{Manifest: &abi.Manifest{}, Values: []string{"gadget"}}); err == nil {
+	if _, err := k.ParseFlag(binding.FlagValues{Manifest: &abi.Manifest{}, Values: []string{"gadget"}}); err == nil {
 		t.Error("a flag for what is not asked for was taken")
 	}
 	for text, want := range map[string]bool{`true`: true, `false`: true, `1`: false} {

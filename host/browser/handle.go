@@ -36,8 +36,8 @@ func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]
 	return nil, abi.ENOTSUP
 }
 
-// Give implements binding.Giver: the caller owns the download or picture from now on.
-func (s *Session) Give(_ context.Context, handle uint32) (io.ReadCloser, error) {
+// TakeStream implements binding.StreamTaker: the caller owns the download or picture from now on.
+func (s *Session) TakeStream(_ context.Context, handle uint32) (io.ReadCloser, error) {
 	from, refused := s.streams.take(handle)
 	if refused != nil {
 		return nil, gone{}

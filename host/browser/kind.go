@@ -117,9 +117,9 @@ func (Kind) Granted(m *abi.Manifest, a store.Approved) []string {
 	return out
 }
 
-// Lend implements binding.Kind. A browser is advertised if the manifest asks for one and the owner
+// AddToStart implements binding.Kind. A browser is advertised if the manifest asks for one and the owner
 // approved it.
-func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
+func (Kind) AddToStart(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
 	b, declared := m.Bindings[abi.BindingBrowser]
 	if !declared || !c.Approved.Browser {
 		return nil
@@ -202,12 +202,12 @@ func (Kind) Flag() binding.Flag {
 	}
 }
 
-// Given implements binding.Commander.
-func (Kind) Given(g binding.Given) (store.Approved, error) {
-	if _, asks := g.Manifest.Bindings[abi.BindingBrowser]; !asks && len(g.Values) > 0 {
+// ParseFlag implements binding.Commander.
+func (Kind) ParseFlag(v binding.FlagValues) (store.Approved, error) {
+	if _, asks := v.Manifest.Bindings[abi.BindingBrowser]; !asks && len(v.Values) > 0 {
 		return store.Approved{}, errors.New(flag + ": the connector asks for no browser")
 	}
-	return store.Approved{Browser: len(g.Values) > 0}, nil
+	return store.Approved{Browser: len(v.Values) > 0}, nil
 }
 
 // Offer implements binding.Commander.

@@ -37,7 +37,7 @@ const settling = 5 * time.Second
 // notReady is the code of a surface that was closed on purpose.
 const notReady = "browser_surface_not_ready"
 
-// Begin implements binding.Speaker.
+// Begin implements binding.Reporter.
 func (l *ViewedSession) Begin(runID string, back binding.Run) {
 	l.Session.Begin(runID, back)
 	r := l.views.Begin(runID, l.Session, back.Event)

@@ -66,7 +66,7 @@ func (c approval) approveKinds(known host.Connection, q *app.RunRequest, f *runF
 func (c approval) approveKind(k binding.Kind, known host.Connection, q *app.RunRequest, f *runFlags, dataDir string,
 	remote bool) error {
 	m := q.Connector.Manifest
-	given, err := k.Given(binding.Given{Manifest: m, Values: f.bindings.of(k), DataDir: dataDir, Remote: remote})
+	given, err := k.ParseFlag(binding.FlagValues{Manifest: m, Values: f.bindings.of(k), DataDir: dataDir, Remote: remote})
 	if err != nil {
 		return usage{err}
 	}

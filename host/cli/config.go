@@ -344,20 +344,20 @@ func (c *configFile) options() daemon.Options {
 		{c.Budgets.Compute, &h.Budgets.Compute}, {c.Budgets.Active, &h.Budgets.Active}, {c.Budgets.Stall, &h.Budgets.Stall},
 		{c.Budgets.OwnerWait, &h.Budgets.OwnerWait}, {c.Budgets.Total, &h.Budgets.Total},
 		{c.Budgets.Prepare, &h.Budgets.Prepare}, {c.Budgets.Pause, &h.Budgets.Pause},
-		{c.Pace.LongestStop, &h.Pace.LongestStop},
+		{c.Pace.LongestStop, &h.RateLimit.LongestStop},
 	} {
 		if b.from != nil {
 			*b.to = time.Duration(*b.from)
 		}
 	}
 	if c.Pace.PerSecond != nil {
-		h.Pace.PerSecond = *c.Pace.PerSecond
+		h.RateLimit.PerSecond = *c.Pace.PerSecond
 	}
 	if n := given(c.Pace.Burst); n > 0 {
-		h.Pace.Burst = n
+		h.RateLimit.Burst = n
 	}
 	if n := given(c.Pace.AtOnce); n > 0 {
-		h.Pace.AtOnce = n
+		h.RateLimit.AtOnce = n
 	}
 	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: web.ServerOptions{
 		Listen: c.Listen, Expose: c.Expose, Cert: app.Home(c.TLS.Cert), Key: app.Home(c.TLS.Key), Proxies: c.Proxies,

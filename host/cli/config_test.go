@@ -41,7 +41,7 @@ func TestConfigDocumented(t *testing.T) {
 	if diff := cmp.Diff(want.Host.Budgets, got.Host.Budgets); diff != "" {
 		t.Errorf("budgets are documented otherwise (-default +documented):\n%s", diff)
 	}
-	if diff := cmp.Diff(want.Host.Pace, got.Host.Pace); diff != "" {
+	if diff := cmp.Diff(want.Host.RateLimit, got.Host.RateLimit); diff != "" {
 		t.Errorf("pace is documented otherwise (-default +documented):\n%s", diff)
 	}
 	if b := got.Host.Browser; b.Path != "" || b.MaxSurfaces != 4 || b.ProbeInterval.Seconds() != 2 ||

@@ -163,7 +163,7 @@ func (w *runWatcher) ask(ctx context.Context, interaction string) {
 // show shows the owner at the keyboard what a connector wants opened. No event has it,
 // so it fetches the open request.
 func (w *runWatcher) show(ctx context.Context, payload json.RawMessage) {
-	desk, ok := w.owner.(run.LiveOwner)
+	broker, ok := w.owner.(run.LiveOwner)
 	if !ok {
 		return
 	}
@@ -183,6 +183,6 @@ func (w *runWatcher) show(ctx context.Context, payload json.RawMessage) {
 			live.Attachments = append(live.Attachments,
 				abi.Attachment{Kind: l.Kind, Label: l.Label, URL: l.URL, Payload: l.Payload})
 		}
-		desk.AssistanceOpened(w.run, live)
+		broker.AssistanceOpened(w.run, live)
 	})
 }

@@ -24,8 +24,8 @@ func TestAnswerOrCancel(t *testing.T) {
 	}
 	st := memoryStore(t)
 	s := newStage(t, st)
-	desk := interaction.New(st)
-	s.owner = desk
+	broker := interaction.New(st)
+	s.owner = broker
 	c := controller.New(st, controller.Options{})
 	random := rand.New(rand.NewPCG(3, 4))
 	ended := map[string]int{}
@@ -58,7 +58,7 @@ func TestAnswerOrCancel(t *testing.T) {
 					resolved()
 				}
 				data := map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}
-				answers[i] = code(desk.Answer(t.Context(),
+				answers[i] = code(broker.Answer(t.Context(),
 					host.Answer{RunID: rec.ID, InteractionID: "login", Status: "success", Data: data, By: "key:k"}))
 			})
 		}
@@ -72,7 +72,7 @@ func TestAnswerOrCancel(t *testing.T) {
 		})
 		all.Wait()
 		r := <-s.ended
-		desk.Forget(rec.ID)
+		broker.Forget(rec.ID)
 		status, times := resolution(t, st, rec.ID)
 		wins := 0
 		for _, a := range answers {

@@ -330,15 +330,15 @@ func TestManyParked(t *testing.T) {
 	const many = 200
 	st := memoryStore(t)
 	s := newStage(t, st)
-	desk := interaction.New(st)
-	s.owner = desk
+	broker := interaction.New(st)
+	s.owner = broker
 	c := controller.New(st, controller.Options{Accepted: many})
 	before := runtime.NumGoroutine()
 	ids := make([]store.RunID, many)
 	for i := range ids {
 		ids[i] = s.start(c, newGuest(nil, asks, done)).ID
 	}
-	for desk.Waiting() < many {
+	for broker.Waiting() < many {
 		runtime.Gosched()
 	}
 	if got := c.Stats(); got.Running != 0 || got.Queued != 0 || got.Accepted != many {
@@ -348,7 +348,7 @@ func TestManyParked(t *testing.T) {
 	var all sync.WaitGroup
 	for _, id := range ids {
 		all.Go(func() {
-			err := desk.Answer(t.Context(),
+			err := broker.Answer(t.Context(),
 				host.Answer{RunID: id, InteractionID: "login", Status: "success",
 					Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}, By: "key:k"})
 			if err != nil {
@@ -363,10 +363,10 @@ func TestManyParked(t *testing.T) {
 		}
 	}
 	for _, id := range ids {
-		desk.Forget(id)
+		broker.Forget(id)
 	}
 	c.Shutdown(t.Context())
-	if err := desk.Answer(t.Context(),
+	if err := broker.Answer(t.Context(),
 		host.Answer{RunID: ids[0], InteractionID: "login", Status: "success"}); code(err) != "no_pending_interaction" {
 		t.Error(err)
 	}

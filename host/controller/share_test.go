@@ -25,8 +25,8 @@ func startFor(t *testing.T, s *stage, c *controller.Controller, by string, g *gu
 func TestShares(t *testing.T) {
 	st := memoryStore(t)
 	s := newStage(t, st)
-	desk := interaction.New(st)
-	s.owner = desk
+	broker := interaction.New(st)
+	s.owner = broker
 	c := controller.New(st, controller.Options{Runs: 2, Accepted: 8})
 	defer c.Shutdown(t.Context())
 	for range 2 {

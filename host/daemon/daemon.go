@@ -283,8 +283,9 @@ func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version str
 		"connections":           int64(cmp.Or(o.Server.Connections, web.DefaultConnections)),
 	})
 	d.API = api.New(api.Options{
-		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks, Door: d.Service,
-		PublicURL: o.Server.PublicURL, Version: version, Limits: limits, Browser: browser, Log: o.Host.Log,
+		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks,
+		AssistantGateway: d.Service,
+		PublicURL:        o.Server.PublicURL, Version: version, Limits: limits, Browser: browser, Log: o.Host.Log,
 	})
 	d.API.Register(app)
 	if d.UI != nil {

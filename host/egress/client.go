@@ -49,7 +49,7 @@ type Client struct {
 
 func NewClient(o Options) (*Client, error) {
 	o = o.withDialDefaults()
-	o.RateLimiter = cmp.Or(o.RateLimiter, NewRateLimiter(DefaultPace()))
+	o.RateLimiter = cmp.Or(o.RateLimiter, NewRateLimiter(DefaultRateLimit()))
 	o.Seals = cmp.Or(o.Seals, &Seals{})
 	if o.Audit == nil {
 		o.Audit = func(Hop) {}

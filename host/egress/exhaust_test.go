@@ -188,7 +188,7 @@ func TestScrubDense(t *testing.T) {
 func TestTurnsComeBack(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
 	const turn = 1000 * time.Second // of which none passes during the test
-	g := egress.NewRateLimiter(egress.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
+	g := egress.NewRateLimiter(egress.RateLimit{PerSecond: 0.001, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
 	impatient := client(t, egress.Options{RateLimiter: g}, e)
 	r, err := get(impatient, base)
 	if err != nil {
@@ -278,7 +278,7 @@ func TestIdleMakesRoom(t *testing.T) {
 func TestDeclaredPace(t *testing.T) {
 	t.Parallel()
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
-	host := egress.DefaultPace()
+	host := egress.DefaultRateLimit()
 	if p := host.Declared(abi.Rate{PerSecond: 99, Burst: 99}); p != host {
 		t.Errorf("a connector sped the host up: %+v", p)
 	}

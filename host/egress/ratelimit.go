@@ -14,21 +14,21 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Pace is the rate that a RateLimiter permits.
-type Pace struct {
+// RateLimit is the rate that a RateLimiter permits.
+type RateLimit struct {
 	PerSecond   float64 // requests to an origin
 	Burst       int
 	AtOnce      int           // requests to an origin without an answer
 	LongestStop time.Duration // upper bound of Retry-After
 }
 
-// DefaultPace returns the defaults. See docs/spec/security.md.
-func DefaultPace() Pace {
-	return Pace{PerSecond: 4, Burst: 8, AtOnce: 4, LongestStop: 15 * time.Minute}
+// DefaultRateLimit returns the defaults. See docs/spec/security.md.
+func DefaultRateLimit() RateLimit {
+	return RateLimit{PerSecond: 4, Burst: 8, AtOnce: 4, LongestStop: 15 * time.Minute}
 }
 
 // Declared returns the pace reduced to the rate that a connector declares.
-func (p Pace) Declared(r abi.Rate) Pace {
+func (p RateLimit) Declared(r abi.Rate) RateLimit {
 	if r.PerSecond > 0 && r.PerSecond < p.PerSecond {
 		p.PerSecond, p.Burst = r.PerSecond, 1
 	}
@@ -42,8 +42,8 @@ func (p Pace) Declared(r abi.Rate) Pace {
 // and all hosts that share a store, because to a provider they are one client. It is safe
 // for concurrent use.
 type RateLimiter struct {
-	pace   Pace
-	shared store.Turns // nil if this host limits the rate alone
+	limit  RateLimit
+	shared store.SharedRateLimiter // nil if this host limits the rate alone
 
 	mu      sync.Mutex // guards origins and what they point to
 	origins map[string]*origin
@@ -60,8 +60,8 @@ type origin struct {
 	lastUsed    time.Time
 }
 
-func NewRateLimiter(p Pace) *RateLimiter {
-	return &RateLimiter{pace: p, origins: map[string]*origin{}}
+func NewRateLimiter(p RateLimit) *RateLimiter {
+	return &RateLimiter{limit: p, origins: map[string]*origin{}}
 }
 
 // maxOrigins bounds the number of origins; the least recently used are forgotten.
@@ -74,8 +74,8 @@ func (g *RateLimiter) origin(name string, now time.Time) *origin {
 			g.forget(now)
 		}
 		o = &origin{
-			bucket:    rate.NewLimiter(rate.Limit(g.pace.PerSecond), g.pace.Burst),
-			allotment: allotment{refilling: make(chan struct{}, 1)}, slots: make(chan struct{}, g.pace.AtOnce),
+			bucket:    rate.NewLimiter(rate.Limit(g.limit.PerSecond), g.limit.Burst),
+			allotment: allotment{refilling: make(chan struct{}, 1)}, slots: make(chan struct{}, g.limit.AtOnce),
 		}
 		g.origins[name] = o
 	}
@@ -291,7 +291,7 @@ func (g *RateLimiter) retryDelay(name string, r *http.Response) time.Duration {
 		stop = min(time.Second<<min(o.refusals, 6), time.Minute)
 	}
 	o.refusals++
-	stop = min(max(stop, time.Second), g.pace.LongestStop)
+	stop = min(max(stop, time.Second), g.limit.LongestStop)
 	stop += time.Duration(rand.Int64N(int64(stop)/10 + 1)) // #nosec G404 -- jitter, not a secret
 	o.close(now.Add(stop))
 	return stop

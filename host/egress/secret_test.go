@@ -168,7 +168,7 @@ func TestOnePatience(t *testing.T) {
 		hops++
 		http.Redirect(w, r, "/again", http.StatusFound)
 	})
-	slow := egress.NewRateLimiter(egress.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
+	slow := egress.NewRateLimiter(egress.RateLimit{PerSecond: 0.5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
 	c := client(t, egress.Options{ConnectorLimiter: slow}, e)
 	_, err := c.Do(t.Context(),
 		&egress.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 2100 * time.Millisecond})

@@ -11,7 +11,7 @@ import (
 
 // Share makes the limiter take turns from a store, so that the hosts that share it observe
 // one rate together; nil changes nothing. Call it before using the limiter.
-func (g *RateLimiter) Share(t store.Turns) { g.shared = t }
+func (g *RateLimiter) Share(t store.SharedRateLimiter) { g.shared = t }
 
 const (
 	// storeWait bounds one request to the store.
@@ -63,7 +63,7 @@ func (g *RateLimiter) sharedTurn(ctx context.Context, o *origin, name string, un
 	for {
 		g.mu.Lock()
 		at, ok := o.allotment.next(time.Now())
-		n := max(o.allotment.wanted, int(g.pace.PerSecond/10))
+		n := max(o.allotment.wanted, int(g.limit.PerSecond/10))
 		g.mu.Unlock()
 		if ok {
 			return turn{at, func() { g.returnTurn(o, at) }}, nil
@@ -95,7 +95,7 @@ func (g *RateLimiter) returnTurn(o *origin, at time.Time) {
 func (g *RateLimiter) takeTurns(o *origin, name string, n int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 	defer cancel()
-	first, closed, err := g.shared.TakeTurns(ctx, name, n, g.storePace())
+	first, closed, err := g.shared.TakeTurns(ctx, name, n, g.storeLimit())
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (g *RateLimiter) takeTurns(o *origin, name string, n int) error {
 	defer g.mu.Unlock()
 	o.close(now.Add(closed))
 	for i := range n {
-		at := first + time.Duration(i)*g.storePace().Every
+		at := first + time.Duration(i)*g.storeLimit().Every
 		o.allotment.turns = append(o.allotment.turns, now.Add(max(at, 0)))
 	}
 	return nil
@@ -115,12 +115,12 @@ func (g *RateLimiter) takeTurns(o *origin, name string, n int) error {
 func (g *RateLimiter) closeForAll(name string, stop time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 	defer cancel()
-	_ = g.shared.CloseOrigin(ctx, name, stop, g.storePace())
+	_ = g.shared.CloseOrigin(ctx, name, stop, g.storeLimit())
 }
 
-func (g *RateLimiter) storePace() store.Pace {
-	every := min(float64(time.Second)/g.pace.PerSecond, float64(24*time.Hour))
-	return store.Pace{Every: time.Duration(every), Burst: g.pace.Burst}
+func (g *RateLimiter) storeLimit() store.RateLimit {
+	every := min(float64(time.Second)/g.limit.PerSecond, float64(24*time.Hour))
+	return store.RateLimit{Every: time.Duration(every), Burst: g.limit.Burst}
 }
 
 func errStoreUnavailable(name string) *Error {

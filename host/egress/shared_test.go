@@ -27,7 +27,8 @@ type turns struct {
 	err    error
 }
 
-func (s *turns) TakeTurns(_ context.Context, _ string, n int, p store.Pace) (first, closed time.Duration, err error) {
+func (s *turns) TakeTurns(_ context.Context, _ string, n int, p store.RateLimit) (first, closed time.Duration,
+	err error) {
 	time.Sleep(trip)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +45,7 @@ func (s *turns) TakeTurns(_ context.Context, _ string, n int, p store.Pace) (fir
 	return first, max(s.closed.Sub(now), 0), nil
 }
 
-func (s *turns) CloseOrigin(_ context.Context, _ string, stop time.Duration, p store.Pace) error {
+func (s *turns) CloseOrigin(_ context.Context, _ string, stop time.Duration, p store.RateLimit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = time.Now().Add(stop)
@@ -89,7 +90,7 @@ func enterAll(t *testing.T, hosts []*egress.RateLimiter, claims int,
 	return at, refused
 }
 
-func sharing(n int, s *turns, p egress.Pace) (all []*egress.RateLimiter) {
+func sharing(n int, s *turns, p egress.RateLimit) (all []*egress.RateLimiter) {
 	for range n {
 		g := egress.NewRateLimiter(p)
 		g.Share(s)
@@ -101,7 +102,7 @@ func sharing(n int, s *turns, p egress.Pace) (all []*egress.RateLimiter) {
 // Hosts that share turns let through together what one may, and no less; where a host is given
 // several turns at once the store is asked less often.
 func TestSharedPace(t *testing.T) {
-	for _, p := range []egress.Pace{{PerSecond: 4, Burst: 8, AtOnce: 4}, {PerSecond: 100, Burst: 5, AtOnce: 4}} {
+	for _, p := range []egress.RateLimit{{PerSecond: 4, Burst: 8, AtOnce: 4}, {PerSecond: 100, Burst: 5, AtOnce: 4}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &turns{}
 			const hosts, claims = 3, 40
@@ -124,7 +125,7 @@ func TestSharedPace(t *testing.T) {
 func TestSharedTurnGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &turns{}
-		all := sharing(1, s, egress.Pace{PerSecond: 1, Burst: 1, AtOnce: 1})
+		all := sharing(1, s, egress.RateLimit{PerSecond: 1, Burst: 1, AtOnce: 1})
 		enterAll(t, all, 1, time.Second)
 		for range 100 {
 			if at, refused := enterAll(t, all, 1, time.Millisecond); refused != 1 {
@@ -136,7 +137,7 @@ func TestSharedTurnGivenBack(t *testing.T) {
 			t.Errorf("entered after %v, the store was asked %d times", at, s.asked)
 		}
 		time.Sleep(time.Minute) // what is left over is no longer good then
-		all = sharing(2, s, egress.Pace{PerSecond: 50, Burst: 1, AtOnce: 100})
+		all = sharing(2, s, egress.RateLimit{PerSecond: 50, Burst: 1, AtOnce: 100})
 		enterAll(t, all, 1, time.Minute)
 		time.Sleep(time.Minute)
 		if at, _ := enterAll(t, all, 5, time.Minute); at[9] < 9*20*time.Millisecond {
@@ -149,7 +150,7 @@ func TestSharedTurnGivenBack(t *testing.T) {
 func TestSharedClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &turns{}
-		all := sharing(2, s, egress.Pace{PerSecond: 1, Burst: 4, AtOnce: 4, LongestStop: time.Hour})
+		all := sharing(2, s, egress.RateLimit{PerSecond: 1, Burst: 4, AtOnce: 4, LongestStop: time.Hour})
 		closes := func() {
 			all[0].Answered("https://a.example",
 				&http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}})
@@ -177,7 +178,7 @@ func TestSharedStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &turns{}
 		s.fail(errors.New("away"))
-		all := sharing(2, s, egress.Pace{PerSecond: 1, Burst: 8, AtOnce: 4})
+		all := sharing(2, s, egress.RateLimit{PerSecond: 1, Burst: 8, AtOnce: 4})
 		if at, refused := enterAll(t, all, 2, 10*time.Second); refused != 4 {
 			t.Errorf("entered after %v, %d refused", at, refused)
 		}

@@ -19,15 +19,15 @@ func (Kind) Flag() binding.Flag {
 	}
 }
 
-// Given implements binding.Commander: values are NAME=DIR[:rw], each name once.
-func (Kind) Given(g binding.Given) (store.Approved, error) {
+// ParseFlag implements binding.Commander: values are NAME=DIR[:rw], each name once.
+func (Kind) ParseFlag(v binding.FlagValues) (store.Approved, error) {
 	var out store.Approved
-	for _, text := range g.Values {
-		read := givenHere
-		if g.Remote {
-			read = givenThere
+	for _, text := range v.Values {
+		read := mountHere
+		if v.Remote {
+			read = mountThere
 		}
-		m, err := read(g, text)
+		m, err := read(v, text)
 		if err != nil {
 			return out, err
 		}
@@ -39,13 +39,13 @@ func (Kind) Given(g binding.Given) (store.Approved, error) {
 	return out, nil
 }
 
-// givenHere parses and checks a directory of this machine.
-func givenHere(g binding.Given, text string) (store.Mount, error) {
+// mountHere parses and checks a directory of this machine.
+func mountHere(v binding.FlagValues, text string) (store.Mount, error) {
 	name, dir, ok := strings.Cut(text, "=")
 	if !ok || name == "" || dir == "" {
 		return store.Mount{}, fmt.Errorf("--mount %s: want NAME=DIR or NAME=DIR:rw", abi.Clean(text))
 	}
-	asked := g.Manifest.Bindings[abi.BindingFilesystem].Mounts
+	asked := v.Manifest.Bindings[abi.BindingFilesystem].Mounts
 	i := slices.IndexFunc(asked, func(r abi.MountRequest) bool { return r.Name == name })
 	if i < 0 {
 		names := []string{}
@@ -63,15 +63,15 @@ func givenHere(g binding.Given, text string) (store.Mount, error) {
 	if writable && !asked[i].Writable {
 		return store.Mount{}, fmt.Errorf("--mount %s: the connector asks to read it only; leave out :rw", name)
 	}
-	m, err := ApproveMount(name, filepath.Clean(dir), writable, g.DataDir)
+	m, err := ApproveMount(name, filepath.Clean(dir), writable, v.DataDir)
 	if err != nil {
 		return m, fmt.Errorf("--mount %s: %w", name, err)
 	}
 	return m, nil
 }
 
-// givenThere parses a directory of another machine, which checks it itself.
-func givenThere(_ binding.Given, text string) (store.Mount, error) {
+// mountThere parses a directory of another machine, which checks it itself.
+func mountThere(_ binding.FlagValues, text string) (store.Mount, error) {
 	name, dir, ok := strings.Cut(text, "=")
 	dir, writable := strings.CutSuffix(dir, ":rw")
 	if !ok || name == "" || !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {

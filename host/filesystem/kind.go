@@ -88,9 +88,9 @@ func (Kind) Granted(_ *abi.Manifest, a store.Approved) []string {
 	return out
 }
 
-// Lend implements binding.Kind. Every START has the filesystem binding, without mounts if
+// AddToStart implements binding.Kind. Every START has the filesystem binding, without mounts if
 // the connector asks for none.
-func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
+func (Kind) AddToStart(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
 	lent.Filesystem = &abi.FilesystemBinding{Mounts: []abi.GuestMount{}}
 	if _, declared := m.Bindings[abi.BindingFilesystem]; !declared {
 		return nil

@@ -14,16 +14,16 @@ import (
 )
 
 // Answer submits an owner's answer to a question and returns once the end of the question is
-// durable. All checks are made here, in the order of docs/spec/protocol.md, "Answering". The desk
+// durable. All checks are made here, in the order of docs/spec/protocol.md, "Answering". The broker
 // owns Data and wipes it in any case.
 //
 // A *run.Refusal says why the answer was not accepted: invalid_request with details.field,
-// invalid_status, not_found, no_pending_interaction, conflict, unavailable once the desk is closed
+// invalid_status, not_found, no_pending_interaction, conflict, unavailable once the broker is closed
 // or while the run does not get to ask, or interaction_id_mismatch with
 // details.currentInteractionId. Nothing was delivered then, and the pending question stays pending.
 // Of any number of answers to a question, one is accepted. If ctx's error is returned, the answer
 // may have been accepted.
-func (d *Desk) Answer(ctx context.Context, a host.Answer) error {
+func (d *Broker) Answer(ctx context.Context, a host.Answer) error {
 	defer wipe(a.Data)
 	id, interactionID := a.RunID, a.InteractionID
 	if err := run.CheckAnswer(a, d.timeOuts(a.RunID)); err != nil {
@@ -60,7 +60,7 @@ func wipe(data map[string]json.RawMessage) {
 
 // checkRun makes checks 3 and 4: the run exists and is active. For a finished run details.outcome
 // says how the question ended, since some codes depend on it.
-func (d *Desk) checkRun(ctx context.Context, id store.RunID, interactionID string) error {
+func (d *Broker) checkRun(ctx context.Context, id store.RunID, interactionID string) error {
 	rec, err := d.store.Run(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -79,7 +79,7 @@ func (d *Desk) checkRun(ctx context.Context, id store.RunID, interactionID strin
 }
 
 // find makes checks 5 to 7: the pending question has this id.
-func (d *Desk) find(ctx context.Context, id store.RunID, interactionID string) (*question, error) {
+func (d *Broker) find(ctx context.Context, id store.RunID, interactionID string) (*question, error) {
 	for {
 		asked, err := d.pending(id, interactionID)
 		if asked != nil || err != nil {
@@ -91,8 +91,8 @@ func (d *Desk) find(ctx context.Context, id store.RunID, interactionID string) (
 	}
 }
 
-// pending looks only at the desk. Both results are nil if the question is not there.
-func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) {
+// pending looks only at the broker. Both results are nil if the question is not there.
+func (d *Broker) pending(id store.RunID, interactionID string) (*question, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[id]
@@ -109,7 +109,7 @@ func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) 
 	return nil, nil
 }
 
-// isAsking reports whether the question with that id is on the desk.
+// isAsking reports whether the question with that id is at the broker.
 func (s *runState) isAsking(interactionID string) bool {
 	return s.question != nil && s.question.InteractionID == interactionID
 }
@@ -125,7 +125,7 @@ func conflict() error {
 
 // errNothingPending checks once more, since the question may have been answered while the caller
 // waited for it. current is the pending question, or "".
-func (d *Desk) errNothingPending(id store.RunID, interactionID, current string) error {
+func (d *Broker) errNothingPending(id store.RunID, interactionID, current string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch s := d.runs[id]; {
@@ -139,12 +139,12 @@ func (d *Desk) errNothingPending(id store.RunID, interactionID, current string) 
 }
 
 // arrivalWait bounds how long an answer waits for a question that is in the store but not yet on
-// the desk.
+// the broker.
 const arrivalWait = 10 * time.Second
 
-// waitForQuestion waits for a question that is in the store, where a watcher saw it, but not yet on the desk,
+// waitForQuestion waits for a question that is in the store, where a watcher saw it, but not yet at the broker,
 // which may still have the previous one. The error is a refusal if the store has no such question.
-func (d *Desk) waitForQuestion(ctx context.Context, id store.RunID, interactionID string) error {
+func (d *Broker) waitForQuestion(ctx context.Context, id store.RunID, interactionID string) error {
 	wake, stop := d.store.Watch(id)
 	defer stop()
 	arrival, leave := d.expect(id, interactionID)
@@ -183,8 +183,8 @@ func (d *Desk) waitForQuestion(ctx context.Context, id store.RunID, interactionI
 	}
 }
 
-// expect returns a channel that is closed when the question, or another one, arrives on the desk.
-func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan struct{}, leave func()) {
+// expect returns a channel that is closed when the question, or another one, arrives at the broker.
+func (d *Broker) expect(id store.RunID, interactionID string) (arrival <-chan struct{}, leave func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.state(id)
@@ -200,7 +200,7 @@ func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan stru
 }
 
 // removeEmpty removes the state of a run without questions, which may be over and forgotten.
-func (d *Desk) removeEmpty(id store.RunID) {
+func (d *Broker) removeEmpty(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.runs[id]; s != nil && s.question == nil && len(s.unsettled) == 0 && len(s.answered) == 0 &&
@@ -229,7 +229,7 @@ func sealAnswer(asked *question, a host.Answer) (sealedAnswer, error) {
 
 // submit decides which answer is first. Any other gets the channel that is closed when the outcome of
 // the first is known.
-func (d *Desk) submit(asked *question, b sealedAnswer) (first bool, settled <-chan struct{}) {
+func (d *Broker) submit(asked *question, b sealedAnswer) (first bool, settled <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if asked.settled == nil {
@@ -255,7 +255,7 @@ func waitSettled(ctx context.Context, settled <-chan struct{}) error {
 	}
 }
 
-func (d *Desk) wasAccepted(asked *question) bool {
+func (d *Broker) wasAccepted(asked *question) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return asked.accepted
@@ -272,7 +272,7 @@ const (
 )
 
 // Lookup reads from the timeline how a question ended. It is for finished runs and runs of another
-// start of the host; the desk knows the active ones.
+// start of the host; the broker knows the active ones.
 func Lookup(ctx context.Context, st Store, id store.RunID, interactionID string) (Outcome, error) {
 	const page = 1000
 	outcome := NeverAsked

@@ -165,7 +165,7 @@ func TestLimits(t *testing.T) {
 }
 
 // Who saw the event of a question may answer it before the run has
-// laid it on the desk.
+// laid it at the broker.
 func TestQuestionOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(runID)
@@ -287,7 +287,7 @@ func TestForgotten(t *testing.T) {
 }
 
 // A run that took an answer, and was put down before that was durable, asks again: the answer is
-// its answer then. Once the desk is closed nobody waits for that.
+// its answer then. Once the broker is closed nobody waits for that.
 func TestAskedAgain(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestAskedAgain(t *testing.T) {
 }
 
 // An answer to a question that a watcher sees already, while the one before it, whose time
-// is over, still lies on the desk, waits for its question.
+// is over, still lies at the broker, waits for its question.
 func TestAnswerBeforeTheDeskKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(runID)

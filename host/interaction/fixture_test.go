@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A memory is what the desk reads of a store.
+// A memory is what the broker reads of a store.
 type memory struct {
 	mu      sync.Mutex
 	runs    map[store.RunID]store.Run
@@ -113,19 +113,19 @@ func otp(id store.RunID, interaction string) run.Question {
 // An asker is the part of a run that asks: what closes its question first is how
 // the question ends.
 type asker struct {
-	t    *testing.T
-	desk *interaction.Desk
-	st   *memory
-	q    run.Question
+	t      *testing.T
+	broker *interaction.Broker
+	st     *memory
+	q      run.Question
 
 	cancel context.CancelFunc
 	got    chan host.Answer // of Ask; closed without one
 }
 
 // ask commits the question and asks it, as a run does.
-func ask(t *testing.T, d *interaction.Desk, st *memory, q run.Question) *asker {
+func ask(t *testing.T, d *interaction.Broker, st *memory, q run.Question) *asker {
 	ctx, cancel := context.WithCancel(t.Context())
-	a := &asker{t: t, desk: d, st: st, q: q, cancel: cancel, got: make(chan host.Answer, 1)}
+	a := &asker{t: t, broker: d, st: st, q: q, cancel: cancel, got: make(chan host.Answer, 1)}
 	st.commit(store.RunID(q.RunID),
 		store.Interaction{ID: q.InteractionID, RunID: store.RunID(q.RunID), Message: q.RawMessage})
 	go func() {
@@ -147,7 +147,7 @@ func (a *asker) take() host.Answer {
 		return got
 	}
 	a.st.commit(store.RunID(a.q.RunID))
-	a.desk.Settled(got.RunID, got.InteractionID, nil)
+	a.broker.Settled(got.RunID, got.InteractionID, nil)
 	return got
 }
 
@@ -156,7 +156,7 @@ func (a *asker) close() {
 	a.cancel()
 	a.st.commit(store.RunID(a.q.RunID))
 	if late, ok := <-a.got; ok {
-		a.desk.Settled(late.RunID, late.InteractionID, run.ErrTooLate)
+		a.broker.Settled(late.RunID, late.InteractionID, run.ErrTooLate)
 	}
 }
 

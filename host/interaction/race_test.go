@@ -99,7 +99,7 @@ func yield(n int) {
 }
 
 // asked is the run's one goroutine: what it sees first is the end.
-func asked(t *testing.T, d *interaction.Desk, st *memory, q run.Question, ends <-chan string) string {
+func asked(t *testing.T, d *interaction.Broker, st *memory, q run.Question, ends <-chan string) string {
 	id := store.RunID(q.RunID)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

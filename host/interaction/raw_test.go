@@ -37,7 +37,7 @@ func TestRaw(t *testing.T) {
 
 	st.commit(runID, store.Interaction{ID: "login", RunID: runID, Message: "Code?"})
 	if got, err := d.Raw(t.Context(), runID, "login"); err != nil || got.Message != "Code?" {
-		t.Errorf("on its way to the desk: %+v %v", got, err)
+		t.Errorf("on its way to the broker: %+v %v", got, err)
 	}
 	q := otp(runID, "login")
 	q.Page = run.Page{Title: "Sign in", Host: "bank.example"}
@@ -94,7 +94,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Thousands of questions may be open: one costs the desk less than a kilobyte,
+// Thousands of questions may be open: one costs the broker less than a kilobyte,
 // goroutine and question aside.
 func TestManyQuestions(t *testing.T) {
 	const many = 5000

@@ -185,7 +185,7 @@ func TestExchangeEnds(t *testing.T) {
 func TestExchangeTurns(t *testing.T) {
 	t.Parallel()
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
-	own := egress.NewRateLimiter(egress.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
+	own := egress.NewRateLimiter(egress.RateLimit{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
 	s := network.NewSession(client(t, egress.Options{ConnectorLimiter: own}, e))
 	var told []string
 	s.OnRateWait(func(origin string, until time.Time) { told = append(told, fmt.Sprint(origin == base, until.IsZero())) })

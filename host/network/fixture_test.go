@@ -40,7 +40,7 @@ func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, er
 
 // quick is a pace that holds nobody back.
 func quick() *egress.RateLimiter {
-	return egress.NewRateLimiter(egress.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 100, LongestStop: time.Minute})
+	return egress.NewRateLimiter(egress.RateLimit{PerSecond: 1e6, Burst: 1e6, AtOnce: 100, LongestStop: time.Minute})
 }
 
 func client(t *testing.T, o egress.Options, entries ...egress.Entry) *egress.Client {

@@ -59,7 +59,7 @@ func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 	for _, h := range hosts {
 		w := hostWant(h)
 		ask := binding.Ask{Wants: []binding.Want{w}, Implied: []binding.Want{servers}, Words: w.Words}
-		if ask.Granted, ask.Flag = Standing(a, h); ask.Flag != "" {
+		if ask.Granted, ask.Flag = ServerApproval(a, h); ask.Flag != "" {
 			ask.Missing = ask.Wants
 			ask.Lacks = "host " + h + " (give it with " + ask.Flag + ")"
 		}
@@ -68,10 +68,10 @@ func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 	return out
 }
 
-// Standing describes the approval of a server that a manifest asks for, and returns the
+// ServerApproval describes the approval of a server that a manifest asks for, and returns the
 // option that approves it, or "" if it is approved. Servers of the owner's own network must
 // be typed.
-func Standing(a store.Approved, host string) (granted, flagged string) {
+func ServerApproval(a store.Approved, host string) (granted, flagged string) {
 	flagged = flag + " " + abi.Clean(host)
 	p, err := egress.PolicyOf(a.Hosts)
 	if err == nil && len(p.Missing([]string{host})) == 0 {
@@ -97,9 +97,9 @@ func (Kind) Granted(_ *abi.Manifest, a store.Approved) []string {
 	return out
 }
 
-// Lend implements binding.Kind. Every START has the network binding; without hosts it
+// AddToStart implements binding.Kind. Every START has the network binding; without hosts it
 // refuses everything.
-func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
+func (Kind) AddToStart(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
 	lent.Network = &abi.NetworkBinding{Hosts: append([]string{}, GuestHosts(m, c.Approved.Hosts)...)}
 	return nil
 }
@@ -260,14 +260,14 @@ func (Kind) Flag() binding.Flag {
 	}
 }
 
-// Given implements binding.Commander.
-func (Kind) Given(g binding.Given) (store.Approved, error) {
-	for _, text := range g.Values {
+// ParseFlag implements binding.Commander.
+func (Kind) ParseFlag(v binding.FlagValues) (store.Approved, error) {
+	for _, text := range v.Values {
 		if _, err := egress.ParseEntry(text); err != nil {
 			return store.Approved{}, fmt.Errorf("%s: %w", flag, err)
 		}
 	}
-	return store.Approved{Hosts: g.Values}, nil
+	return store.Approved{Hosts: v.Values}, nil
 }
 
 // Offer implements binding.Commander. Addresses and names of the owner's own network must
@@ -294,7 +294,7 @@ var _ interface {
 	binding.Binding
 	binding.Sealer
 	binding.Keeper
-	binding.Giver
+	binding.StreamTaker
 	binding.Requester
 } = Binding{}
 

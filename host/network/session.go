@@ -92,8 +92,8 @@ func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
 	return b, nil
 }
 
-// Give implements binding.Giver. Reads of the body end with ctx.
-func (s *Session) Give(ctx context.Context, handle uint32) (io.ReadCloser, error) {
+// TakeStream implements binding.StreamTaker. Reads of the body end with ctx.
+func (s *Session) TakeStream(ctx context.Context, handle uint32) (io.ReadCloser, error) {
 	s.serving.Lock()
 	defer s.serving.Unlock()
 	b, err := s.body(handle)

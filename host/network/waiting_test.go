@@ -22,7 +22,7 @@ func TestClosedWhileWaiting(t *testing.T) {
 	request := frame(`{"method":"GET","url":"`+base+`","headers":[["Authorization","`+handle+`"]],"wait_ms":3600000}`, "")
 	for name, wait := range map[string]func(o *egress.Options, seals *egress.Seals){
 		"turn": func(o *egress.Options, _ *egress.Seals) {
-			o.ConnectorLimiter = egress.NewRateLimiter(egress.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 1,
+			o.ConnectorLimiter = egress.NewRateLimiter(egress.RateLimit{PerSecond: 0.001, Burst: 1, AtOnce: 1,
 				LongestStop: time.Minute})
 		},
 		"token": func(_ *egress.Options, seals *egress.Seals) {

@@ -52,19 +52,19 @@ type Store interface {
 
 // Options are the dependencies and settings of a Mirror.
 type Options struct {
-	Store   Store
-	Dir     string       // directory of the copies; "" for a temporary one
-	Most    int64        // maximum bytes of all copies; 0 for no limit
-	Setting string       // name of the setting for Most
-	Room    func() error // returns an error while the disk is nearly full; may be nil
-	Turns   *cache.Turns // shared with other mirrors; nil allows AtOnce for this one
+	Store     Store
+	Dir       string               // directory of the copies; "" for a temporary one
+	Most      int64                // maximum bytes of all copies; 0 for no limit
+	Setting   string               // name of the setting for Most
+	Room      func() error         // returns an error while the disk is nearly full; may be nil
+	Semaphore *cache.FairSemaphore // shared with other mirrors; nil allows AtOnce for this one
 }
 
 // A Mirror implements host.Queries on copies of all connections. It is safe for concurrent use.
 type Mirror struct {
 	store  Store
 	copies *cache.Dir[struct{}]
-	turns  *cache.Turns
+	turns  *cache.FairSemaphore
 
 	within  time.Duration // for one query
 	scratch int64         // bytes of one query's scratch files
@@ -80,8 +80,8 @@ var _ host.Queries = (*Mirror)(nil)
 
 // New returns a mirror. It copies connections when they are first queried.
 func New(o Options) *Mirror {
-	return &Mirror{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)), within: within, scratch: maxScratch,
-		copying: map[store.ConnectionID]*host.Copying{},
+	return &Mirror{store: o.Store, turns: cmp.Or(o.Semaphore, cache.NewFairSemaphore(AtOnce)), within: within,
+		scratch: maxScratch, copying: map[store.ConnectionID]*host.Copying{},
 		copies: cache.New[struct{}](cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "query_limit",
 			Room: o.Room}, nil)}
 }

@@ -54,8 +54,8 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	e.ActorType, e.ActorID = "connector", string(as.plan.Connector.ID)
 	as.commits.record(e)
 	as.bindings.browserAssisted(m)
-	if desk, ok := as.deps.Owner.(LiveOwner); ok {
-		desk.AssistanceOpened(as.id, LiveAssistance{
+	if broker, ok := as.deps.Owner.(LiveOwner); ok {
+		broker.AssistanceOpened(as.id, LiveAssistance{
 			ID: as.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema),
 			Attachments: slices.Clone(m.Attachments),
 		})
@@ -93,8 +93,8 @@ func (as *assistances) assistStatus(m *abi.AssistanceStatusMessage) {
 func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
 	delete(as.deadlines, o.ID)
 	as.bindings.browserReleased(o.ID)
-	if desk, ok := as.deps.Owner.(LiveOwner); ok {
-		desk.AssistanceClosed(as.id, as.canary.Text(o.ID))
+	if broker, ok := as.deps.Owner.(LiveOwner); ok {
+		broker.AssistanceClosed(as.id, as.canary.Text(o.ID))
 	}
 	d := data{
 		"assistance_request_id": as.canary.Text(o.ID), "status": status, "stream": nullable(o.Stream),

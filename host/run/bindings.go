@@ -41,7 +41,7 @@ func newBindings(all *parts) *bindings {
 		counts: map[string]int{}, used: map[string]bool{}, surfaces: map[string]abi.Attachment{},
 	}
 	bs.add(all.deps.Bindings...)
-	each(bs, func(s binding.Speaker) { s.Begin(string(bs.id), backchannel{bs}) })
+	each(bs, func(s binding.Reporter) { s.Begin(string(bs.id), backchannel{bs}) })
 	return bs
 }
 
@@ -63,7 +63,7 @@ func (bs *bindings) open() []binding.Binding {
 }
 
 func isSpeaker(b binding.Binding) bool {
-	_, ok := b.(binding.Speaker)
+	_, ok := b.(binding.Reporter)
 	return ok
 }
 
@@ -98,8 +98,8 @@ func takeBody(ctx context.Context, lent []binding.Binding, handle uint32) (io.Re
 		if !b.Takes(abi.CallRead, read) {
 			continue
 		}
-		if g, ok := b.(binding.Giver); ok {
-			return g.Give(ctx, handle)
+		if g, ok := b.(binding.StreamTaker); ok {
+			return g.TakeStream(ctx, handle)
 		}
 		break
 	}
@@ -238,7 +238,7 @@ const (
 // closeSpeakers closes the speakers, on every path before the terminal event. What they report meanwhile is
 // recorded, and the lease is renewed.
 func (bs *bindings) closeSpeakers() {
-	if !has[binding.Speaker](bs) {
+	if !has[binding.Reporter](bs) {
 		return
 	}
 	bs.abortCall()

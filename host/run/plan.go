@@ -221,7 +221,7 @@ func (p *Plan) checkBindings(context.Context, store.Store) error {
 		if _, absent := p.Absent[k.Name()]; absent {
 			continue
 		}
-		if err := k.Lend(p.manifest, p.Connection, &p.startBindings); err != nil {
+		if err := k.AddToStart(p.manifest, p.Connection, &p.startBindings); err != nil {
 			return err
 		}
 	}

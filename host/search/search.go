@@ -48,19 +48,19 @@ type Store interface {
 
 // Options are the dependencies and settings of Indexes.
 type Options struct {
-	Store   Store
-	Dir     string       // directory of the indexes; "" for a temporary one
-	Most    int64        // maximum bytes of all indexes; 0 for no limit
-	Setting string       // name of the setting for Most
-	Room    func() error // returns an error while the disk is nearly full; may be nil
-	Turns   *cache.Turns // shared with other Indexes; nil allows AtOnce for these
+	Store     Store
+	Dir       string               // directory of the indexes; "" for a temporary one
+	Most      int64                // maximum bytes of all indexes; 0 for no limit
+	Setting   string               // name of the setting for Most
+	Room      func() error         // returns an error while the disk is nearly full; may be nil
+	Semaphore *cache.FairSemaphore // shared with other Indexes; nil allows AtOnce for these
 }
 
 // Indexes implements host.Searcher with the indexes of all connections. It is safe for concurrent use.
 type Indexes struct {
 	store Store
 	files *cache.Dir[place]
-	turns *cache.Turns
+	turns *cache.FairSemaphore
 }
 
 // A place holds the index of a connection while it is open.
@@ -70,7 +70,7 @@ var _ host.Searcher = (*Indexes)(nil)
 
 // New returns Indexes. It makes each index when it is first needed.
 func New(o Options) *Indexes {
-	return &Indexes{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)),
+	return &Indexes{store: o.Store, turns: cmp.Or(o.Semaphore, cache.NewFairSemaphore(AtOnce)),
 		files: cache.New(cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "search_limit", Room: o.Room},
 			(*place).close)}
 }

@@ -49,7 +49,7 @@ type Item struct {
 	// does not.
 	OutlivesHost bool   `json:"outlivesHost,omitempty"`
 	HostBound    string `json:"hostBound,omitempty"`
-	// RequestID is the assistance_request_id, by which the desk identifies it.
+	// RequestID is the assistance_request_id, by which the broker identifies it.
 	RequestID string `json:"-"`
 }
 

@@ -287,8 +287,8 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	url := server.New(t)
 	a, b := host(t, url+weak, "a"), host(t, url+weak, "b")
-	pace := store.Pace{Every: time.Hour, Burst: 3}
-	take := func(s store.Turns, origin string, n int, first, closed time.Duration) {
+	pace := store.RateLimit{Every: time.Hour, Burst: 3}
+	take := func(s store.SharedRateLimiter, origin string, n int, first, closed time.Duration) {
 		t.Helper()
 		at, shut, err := s.TakeTurns(t.Context(), origin, n, pace)
 		if err != nil || at.Round(time.Hour) != first || shut.Round(time.Hour) != closed {

@@ -1,4 +1,4 @@
-// Package assistants is for tests of the door for assistants from outside: a whole host with
+// Package assistants is for tests of the gateway for assistants from outside: a whole host with
 // records of its own making, and an assistant that may see half of them.
 package assistants
 

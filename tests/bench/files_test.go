@@ -37,7 +37,7 @@ func BenchmarkFiles(b *testing.B) {
 	for b.Loop() {
 		h, err := app.Open(context.Background(), app.Options{
 			Store: "badger:" + b.TempDir(), CacheDir: os.Getenv("SLUICE_CACHE"),
-			Pace: egress.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
+			RateLimit: egress.RateLimit{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
 		})
 		if err != nil {
 			b.Fatal(err)

@@ -41,7 +41,7 @@ func BenchmarkRequests(b *testing.B) {
 		cache := os.Getenv("SLUICE_CACHE")
 		h, err := app.Open(context.Background(), app.Options{
 			Store: "badger:" + b.TempDir(), CacheDir: cache,
-			Pace: egress.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
+			RateLimit: egress.RateLimit{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
 		})
 		if err != nil {
 			b.Fatal(err)

@@ -43,7 +43,7 @@ func open(t *testing.T, server *radicale) *collecting {
 		t.Fatal(err)
 	}
 	c.Host, err = app.Open(t.Context(), app.Options{Store: "badger:" + c.dir, CacheDir: cache,
-		Pace: egress.Pace{PerSecond: 1000, Burst: 1000, AtOnce: 4, LongestStop: time.Minute}})
+		RateLimit: egress.RateLimit{PerSecond: 1000, Burst: 1000, AtOnce: 4, LongestStop: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

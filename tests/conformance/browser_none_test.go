@@ -19,7 +19,7 @@ func (noBrowsers) Facts(context.Context) browser.Facts {
 	return browser.Facts{Problem: "the stage has no browser"}
 }
 
-func (noBrowsers) Lend(browser.SessionOptions) (app.Browser, error) {
+func (noBrowsers) NewSession(browser.SessionOptions) (app.Browser, error) {
 	return nil, errors.New("the stage has no browser")
 }
 

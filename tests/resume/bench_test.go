@@ -38,7 +38,7 @@ func benched(b *testing.B, awake time.Duration) (*service, map[string]store.Conn
 	b.Helper()
 	o := options("badger:" + b.TempDir())
 	o.Journal.Awake, o.Prespawn = awake, 2
-	o.Pace = egress.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 64, LongestStop: time.Minute}
+	o.RateLimit = egress.RateLimit{PerSecond: 1e6, Burst: 1e6, AtOnce: 64, LongestStop: time.Minute}
 	h, err := app.Open(b.Context(), o)
 	if err != nil {
 		b.Fatal(err)

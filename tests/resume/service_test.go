@@ -215,7 +215,7 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 			if !errors.As(err, &r) || r.Code != "unavailable" || ctx.Err() != nil {
 				return st, err
 			}
-			if err := json.Unmarshal(c.Value, &a.Data); err != nil { // the desk wiped it
+			if err := json.Unmarshal(c.Value, &a.Data); err != nil { // the broker wiped it
 				return st, err
 			}
 		}

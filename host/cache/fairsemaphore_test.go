@@ -13,7 +13,7 @@ import (
 // than there are.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, in := cache.NewTurns(4), map[string]int{}
+		turns, in := cache.NewFairSemaphore(4), map[string]int{}
 		leaves := make(chan func(), 100)
 		ctx, giveUp := context.WithCancel(t.Context())
 		ask := func(who string, ctx context.Context) {

@@ -1,9 +1,9 @@
-// Package interaction is the desk where the questions of runs meet the answers
-// of their owner.
+// Package interaction brings together the questions of runs and the answers of their
+// owner.
 //
-// A run asks through Desk.Ask and an owner answers through Desk.Answer, however
+// A run asks through Broker.Ask and an owner answers through Broker.Answer, however
 // the answer was brought. Between the two an answer is a box that only the asking
-// run can open: the desk itself keeps no answer, and nothing of one is in
+// run can open: the broker itself keeps no answer, and nothing of one is in
 // the store, a log or an error.
 //
 // Trust: questions are a connector's words, already bounded by the protocol;
@@ -23,7 +23,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Store is what the desk reads.
+// Store is what the broker reads.
 type Store interface {
 	Run(ctx context.Context, id store.RunID) (store.Run, error)
 	Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error)
@@ -31,9 +31,9 @@ type Store interface {
 	Watch(id store.RunID) (wake <-chan struct{}, stop func())
 }
 
-// A Desk is the owner of every run of a process. It is safe for concurrent use. It starts no
+// A Broker is the owner of every run of a process. It is safe for concurrent use. It starts no
 // goroutines, and an open question takes well under a kilobyte beside its own text.
-type Desk struct {
+type Broker struct {
 	store Store
 
 	mu     sync.Mutex // guards the fields below and what they refer to; never held across I/O
@@ -42,14 +42,14 @@ type Desk struct {
 }
 
 var (
-	_ run.LiveOwner = (*Desk)(nil)
-	_ run.Settler   = (*Desk)(nil)
+	_ run.LiveOwner = (*Broker)(nil)
+	_ run.Settler   = (*Broker)(nil)
 )
 
-// New returns an empty desk.
-func New(st Store) *Desk { return &Desk{store: st, runs: map[store.RunID]*runState{}} }
+// New returns a broker without questions.
+func New(st Store) *Broker { return &Broker{store: st, runs: map[store.RunID]*runState{}} }
 
-// A runState is the desk's state of one run, from its first question or assistance until Forget.
+// A runState is the broker's state of one run, from its first question or assistance until Forget.
 type runState struct {
 	question *question // the open question; may be nil
 	// unsettled holds the questions whose outcome is unknown, by id: the open one, and any before
@@ -85,7 +85,7 @@ type sealedAnswer struct {
 }
 
 // state returns the state of a run, creating it if necessary. The caller holds mu.
-func (d *Desk) state(id store.RunID) *runState {
+func (d *Broker) state(id store.RunID) *runState {
 	s := d.runs[id]
 	if s == nil {
 		s = &runState{unsettled: map[string]*question{}}
@@ -96,13 +96,13 @@ func (d *Desk) state(id store.RunID) *runState {
 
 // AllowTimeOuts lets the owner of a run answer with timeout, to test how its connector handles
 // that.
-func (d *Desk) AllowTimeOuts(id store.RunID) {
+func (d *Broker) AllowTimeOuts(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state(id).allowTimeOuts = true
 }
 
-func (d *Desk) timeOuts(id store.RunID) bool {
+func (d *Broker) timeOuts(id store.RunID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[id]
@@ -111,7 +111,7 @@ func (d *Desk) timeOuts(id store.RunID) bool {
 
 // Ask implements run.Owner. It creates the key that opens the answer, which does not outlive the
 // call.
-func (d *Desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
+func (d *Broker) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	k, err := newKey()
 	if err != nil {
 		return host.Answer{}, err
@@ -127,8 +127,8 @@ func (d *Desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	}
 }
 
-// open puts a question on the desk. The previous one is closed, or the run would not ask.
-func (d *Desk) open(q run.Question, public []byte) *question {
+// open registers a question. The previous one is closed, or the run would not ask.
+func (d *Broker) open(q run.Question, public []byte) *question {
 	asked := &question{Question: q, public: public, answers: make(chan sealedAnswer, 1)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,7 +142,7 @@ func (d *Desk) open(q run.Question, public []byte) *question {
 }
 
 // Settled implements run.Settler. Only the first call for a question counts.
-func (d *Desk) Settled(id store.RunID, interactionID string, err error) {
+func (d *Broker) Settled(id store.RunID, interactionID string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[id]
@@ -155,7 +155,7 @@ func (d *Desk) Settled(id store.RunID, interactionID string, err error) {
 }
 
 // deliver opens the box. The outcome of the answer is reported through Settled.
-func (d *Desk) deliver(asked *question, k *key, b sealedAnswer) (host.Answer, error) {
+func (d *Broker) deliver(asked *question, k *key, b sealedAnswer) (host.Answer, error) {
 	a := host.Answer{RunID: store.RunID(asked.RunID), InteractionID: asked.InteractionID, Status: b.status, By: b.by}
 	if b.box != nil {
 		plain, err := k.open(b.box, asked.Question)
@@ -172,10 +172,10 @@ func (d *Desk) deliver(asked *question, k *key, b sealedAnswer) (host.Answer, er
 
 // withdraw removes a question that something else closed, and rejects an answer that arrived at the
 // same moment.
-func (d *Desk) withdraw(asked *question) { d.settle(asked, run.ErrTooLate) }
+func (d *Broker) withdraw(asked *question) { d.settle(asked, run.ErrTooLate) }
 
 // settle ends a question for those who answer it. Only the first call counts.
-func (d *Desk) settle(asked *question, err error) {
+func (d *Broker) settle(asked *question, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[store.RunID(asked.RunID)]
@@ -183,7 +183,7 @@ func (d *Desk) settle(asked *question, err error) {
 }
 
 // settleLocked is settle with mu held. s may be nil.
-func (d *Desk) settleLocked(s *runState, asked *question, won bool) {
+func (d *Broker) settleLocked(s *runState, asked *question, won bool) {
 	if asked.done {
 		return
 	}
@@ -209,14 +209,14 @@ func (d *Desk) settleLocked(s *runState, asked *question, won bool) {
 }
 
 // Forget removes the state of a run. The run's owner calls it once the run is over.
-func (d *Desk) Forget(id store.RunID) {
+func (d *Broker) Forget(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forgetLocked(id)
 }
 
 // forgetLocked is Forget with mu held.
-func (d *Desk) forgetLocked(id store.RunID) {
+func (d *Broker) forgetLocked(id store.RunID) {
 	s := d.runs[id]
 	if s == nil {
 		return
@@ -231,7 +231,7 @@ func (d *Desk) forgetLocked(id store.RunID) {
 }
 
 // Close refuses answers from now on, including those that wait for a question to be asked again.
-func (d *Desk) Close() {
+func (d *Broker) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
@@ -241,7 +241,7 @@ func (d *Desk) Close() {
 }
 
 // Waiting returns the number of open questions.
-func (d *Desk) Waiting() int {
+func (d *Broker) Waiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -254,7 +254,7 @@ func (d *Desk) Waiting() int {
 }
 
 // AssistanceOpened implements run.LiveOwner. A run has few open at once.
-func (d *Desk) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
+func (d *Broker) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
 	a.Schema, a.Attachments = bytes.Clone(a.Schema), slices.Clone(a.Attachments)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,7 +266,7 @@ func (d *Desk) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
 }
 
 // AssistanceClosed implements run.LiveOwner. It removes the live data of the assistance.
-func (d *Desk) AssistanceClosed(id store.RunID, assistance string) {
+func (d *Broker) AssistanceClosed(id store.RunID, assistance string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.runs[id]; s != nil {
@@ -276,7 +276,7 @@ func (d *Desk) AssistanceClosed(id store.RunID, assistance string) {
 
 // Raw returns the connector's words of an open question or assistance, or store.ErrNotFound if
 // there is none with that id.
-func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAssistance, error) {
+func (d *Broker) Raw(ctx context.Context, id store.RunID, item string) (host.RawAssistance, error) {
 	if r, ok := d.rawItem(id, item); ok {
 		return r, nil
 	}
@@ -293,8 +293,8 @@ func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAs
 	return host.RawAssistance{}, store.ErrNotFound
 }
 
-// rawItem returns the words of an item on the desk.
-func (d *Desk) rawItem(id store.RunID, item string) (host.RawAssistance, bool) {
+// rawItem returns the words of an open item.
+func (d *Broker) rawItem(id store.RunID, item string) (host.RawAssistance, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[id]

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Turns limits how many work concurrently. A single asker gets at most half of the places, so that nobody can keep all
-// others waiting. It is safe for concurrent use.
-type Turns struct {
+// A FairSemaphore limits how many work concurrently. A single asker gets at most half of the places, so that nobody can
+// keep all others waiting. It is safe for concurrent use.
+type FairSemaphore struct {
 	all chan struct{}
 
 	mu sync.Mutex // guards by
@@ -17,16 +17,16 @@ type Turns struct {
 // An own holds the places of one asker.
 type own struct {
 	places chan struct{}
-	users  int // who have or want a place; guarded by Turns.mu
+	users  int // who have or want a place; guarded by FairSemaphore.mu
 }
 
-// NewTurns returns Turns with the given number of places, at least two.
-func NewTurns(places int) *Turns {
-	return &Turns{all: make(chan struct{}, places), by: map[string]*own{}}
+// NewFairSemaphore returns a FairSemaphore with the given number of places, at least two.
+func NewFairSemaphore(places int) *FairSemaphore {
+	return &FairSemaphore{all: make(chan struct{}, places), by: map[string]*own{}}
 }
 
 // Take waits for a place until ctx ends. The caller must call leave to return it.
-func (t *Turns) Take(ctx context.Context, who string) (leave func(), err error) {
+func (t *FairSemaphore) Take(ctx context.Context, who string) (leave func(), err error) {
 	t.mu.Lock()
 	o := t.by[who]
 	if o == nil {

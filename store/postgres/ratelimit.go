@@ -7,11 +7,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-var _ store.Turns = (*Store)(nil)
+var _ store.SharedRateLimiter = (*Store)(nil)
 
-// TakeTurns implements store.Turns with the generic cell rate algorithm: used is the time at which the bucket is full
-// again, so a row whose used has passed is meaningless.
-func (s *members) TakeTurns(ctx context.Context, origin string, n int, p store.Pace) (first, closed time.Duration,
+// TakeTurns implements store.SharedRateLimiter with the generic cell rate algorithm: used is the time at which
+// the bucket is full again, so a row whose used has passed is meaningless.
+func (s *members) TakeTurns(ctx context.Context, origin string, n int, p store.RateLimit) (first, closed time.Duration,
 	err error) {
 	var used, now, until time.Time
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
@@ -23,8 +23,8 @@ func (s *members) TakeTurns(ctx context.Context, origin string, n int, p store.P
 	return used.Sub(now) - time.Duration(n-1+p.Burst)*p.Every, max(until.Sub(now), 0), err
 }
 
-// CloseOrigin implements store.Turns.
-func (s *members) CloseOrigin(ctx context.Context, origin string, stop time.Duration, p store.Pace) error {
+// CloseOrigin implements store.SharedRateLimiter.
+func (s *members) CloseOrigin(ctx context.Context, origin string, stop time.Duration, p store.RateLimit) error {
 	return s.read(ctx, func(ctx context.Context, c *conn) error {
 		_, err := c.Exec(ctx, `insert into pace (origin, used, closed)
 			values ($1, clock_timestamp() + $2 + $3, clock_timestamp() + $2) on conflict (origin) do update

@@ -25,13 +25,13 @@ const (
 // errNotWritten reports that calls cannot be logged, so none are served.
 var errNotWritten = errors.New("calls cannot be written down at present")
 
-// A book writes calls, in order, to the audit log and to the store. Answers do not wait for that, but while writing
+// A callLog writes calls, in order, to the audit log and to the store. Answers do not wait for that, but while writing
 // fails, no call is served.
-type book struct {
-	door *Door
-	wake chan struct{} // capacity 1
-	quit chan struct{} // closed by close
-	done chan struct{}
+type callLog struct {
+	gateway *Gateway
+	wake    chan struct{} // capacity 1
+	quit    chan struct{} // closed by close
+	done    chan struct{}
 
 	mu      sync.Mutex // guards the fields below
 	calls   []Call
@@ -40,15 +40,15 @@ type book struct {
 	closed  bool
 }
 
-func newBook(d *Door) *book {
-	b := &book{door: d, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+func newCallLog(d *Gateway) *callLog {
+	b := &callLog{gateway: d, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 		written: make(chan struct{})}
 	go b.loop()
 	return b
 }
 
 // ready returns an error if calls cannot be logged. It waits while too many are still to be written.
-func (b *book) ready(ctx context.Context) error {
+func (b *callLog) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	for {
@@ -70,14 +70,14 @@ func (b *book) ready(ctx context.Context) error {
 }
 
 // add queues a finished call.
-func (b *book) add(c Call) {
+func (b *callLog) add(c Call) {
 	b.mu.Lock()
 	b.calls = append(b.calls, c)
 	b.mu.Unlock()
 	b.nudge()
 }
 
-func (b *book) nudge() {
+func (b *callLog) nudge() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -85,7 +85,7 @@ func (b *book) nudge() {
 }
 
 // flush waits until all queued calls are written.
-func (b *book) flush(ctx context.Context) error {
+func (b *callLog) flush(ctx context.Context) error {
 	for {
 		b.mu.Lock()
 		left, written, err := len(b.calls), b.written, b.failed
@@ -105,7 +105,7 @@ func (b *book) flush(ctx context.Context) error {
 }
 
 // close writes the queued calls and stops. It is idempotent.
-func (b *book) close() {
+func (b *callLog) close() {
 	b.mu.Lock()
 	closed := b.closed
 	b.closed = true
@@ -116,7 +116,7 @@ func (b *book) close() {
 	<-b.done
 }
 
-func (b *book) loop() {
+func (b *callLog) loop() {
 	defer close(b.done)
 	for ending := false; !ending; {
 		select {
@@ -140,14 +140,14 @@ func (b *book) loop() {
 	}
 }
 
-func (b *book) broken() error {
+func (b *callLog) broken() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failed
 }
 
 // batch writes the oldest calls and reports whether there are more.
-func (b *book) batch() (more bool) {
+func (b *callLog) batch() (more bool) {
 	b.mu.Lock()
 	calls := b.calls[:min(len(b.calls), batchCalls)]
 	b.mu.Unlock()
@@ -156,7 +156,7 @@ func (b *book) batch() (more bool) {
 	}
 	err := b.write(calls)
 	if err != nil {
-		b.door.o.Log.Error("assistant_calls_not_written", "error", err)
+		b.gateway.o.Log.Error("assistant_calls_not_written", "error", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,23 +168,23 @@ func (b *book) batch() (more bool) {
 	return len(b.calls) > 0
 }
 
-func (b *book) write(calls []Call) error {
+func (b *callLog) write(calls []Call) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
-	if err := b.door.keep(ctx, calls); err != nil {
+	if err := b.gateway.keep(ctx, calls); err != nil {
 		return err
 	}
-	if b.door.o.Called == nil {
+	if b.gateway.o.Called == nil {
 		return nil
 	}
-	return b.door.o.Called(calls)
+	return b.gateway.o.Called(calls)
 }
 
 func callKey(id string, n uint64) string { return fmt.Sprintf("%s/%016d", id, n) }
 
 // keep stores calls and the counters of their assistants, and deletes the oldest calls. A call that already has a
 // number was stored before.
-func (d *Door) keep(ctx context.Context, calls []Call) error {
+func (d *Gateway) keep(ctx context.Context, calls []Call) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
 	for {
@@ -196,7 +196,7 @@ func (d *Door) keep(ctx context.Context, calls []Call) error {
 	}
 }
 
-func (d *Door) keepOnce(ctx context.Context, calls []Call) error {
+func (d *Gateway) keepOnce(ctx context.Context, calls []Call) error {
 	now := d.o.Now()
 	var writes []store.Write
 	by := map[string]*definition{} // ids of assistants
@@ -241,7 +241,7 @@ func (d *Door) keepOnce(ctx context.Context, calls []Call) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, def := range by {
-		if s := d.seats[def.Name]; s != nil && s.def.ID == id {
+		if s := d.endpoints[def.Name]; s != nil && s.def.ID == id {
 			s.def.Calls, s.def.UsedAt = def.Calls, def.UsedAt
 		}
 	}
@@ -253,7 +253,7 @@ func (d *Door) keepOnce(ctx context.Context, calls []Call) error {
 	return nil
 }
 
-func (d *Door) definition(s *seat) definition {
+func (d *Gateway) definition(s *endpoint) definition {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return s.def

@@ -17,10 +17,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// sleepers holds the runs that outlive their host and that nobody performs: their host was stopped or killed, or
-// they have waited for long. A run that waits for its owner only keeps its question on the desk. An answer, a
+// suspendedRuns holds the runs that outlive their host and that nobody performs: their host was stopped or killed, or
+// they have waited for long. A run that waits for its owner only keeps its question at the broker. An answer, a
 // cancellation or the end of its time resumes it from its journal. Any other run is resumed at once.
-type sleepers struct {
+type suspendedRuns struct {
 	runs *runs
 	ctx  context.Context // ends with the service
 	stop context.CancelFunc
@@ -28,35 +28,35 @@ type sleepers struct {
 
 	mu     sync.Mutex // guards what follows
 	closed bool
-	all    map[store.RunID]*sleeper
+	all    map[store.RunID]*suspendedRun
 	handed map[store.RunID]bool // runs that another host is asked to take
 	tries  map[store.RunID]int  // failed resumptions since the run last made progress
 }
 
-// A sleeper is a run in sleepers.
-type sleeper struct {
+// A suspendedRun is a run in suspendedRuns.
+type suspendedRun struct {
 	lease  store.Lease
 	before *uint64                // Withdrawals of its connection when it was read; nil until then
 	cancel chan run.CancelRequest // capacity 1
-	ctx    context.Context        // ends when this sleeper gives the run up
+	ctx    context.Context        // ends when this host gives the run up
 	stop   context.CancelFunc
 	gone   chan struct{} // closed when its goroutine has ended
 }
 
-func newSleepers(rs *runs) *sleepers {
+func newSuspendedRuns(rs *runs) *suspendedRuns {
 	ctx, stop := context.WithCancel(context.Background())
-	return &sleepers{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*sleeper{}, handed: map[store.RunID]bool{},
-		tries: map[store.RunID]int{}}
+	return &suspendedRuns{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*suspendedRun{},
+		handed: map[store.RunID]bool{}, tries: map[store.RunID]int{}}
 }
 
 // take adds a run, unless it is there already or being handed over, and starts its goroutine.
-func (ss *sleepers) take(l store.Lease) {
+func (ss *suspendedRuns) take(l store.Lease) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.closed || ss.all[l.RunID] != nil || ss.handed[l.RunID] {
 		return
 	}
-	s := &sleeper{lease: l, cancel: make(chan run.CancelRequest, 1), gone: make(chan struct{})}
+	s := &suspendedRun{lease: l, cancel: make(chan run.CancelRequest, 1), gone: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(ss.ctx)
 	ss.all[l.RunID] = s
 	ss.wait.Go(func() {
@@ -67,7 +67,7 @@ func (ss *sleepers) take(l store.Lease) {
 }
 
 // put takes a run that this process suspended. failed reports that the run had made no progress.
-func (ss *sleepers) put(id store.RunID, failed bool) {
+func (ss *suspendedRuns) put(id store.RunID, failed bool) {
 	ss.mu.Lock()
 	if ss.tries[id]++; !failed {
 		delete(ss.tries, id)
@@ -89,14 +89,14 @@ func (ss *sleepers) put(id store.RunID, failed bool) {
 }
 
 // has reports whether a run sleeps here.
-func (ss *sleepers) has(id store.RunID) bool {
+func (ss *suspendedRuns) has(id store.RunID) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.all[id] != nil
 }
 
 // cancel wakes a run to cancel it. It reports false if the run does not sleep here.
-func (ss *sleepers) cancel(id store.RunID, c run.CancelRequest) bool {
+func (ss *suspendedRuns) cancel(id store.RunID, c run.CancelRequest) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.all[id]
@@ -111,7 +111,7 @@ func (ss *sleepers) cancel(id store.RunID, c run.CancelRequest) bool {
 }
 
 // cancelOf is cancel for the run of a connection that sleeps here.
-func (ss *sleepers) cancelOf(connection store.ConnectionID, c run.CancelRequest) {
+func (ss *suspendedRuns) cancelOf(connection store.ConnectionID, c run.CancelRequest) {
 	ss.mu.Lock()
 	var of store.RunID
 	for id, s := range ss.all {
@@ -125,8 +125,8 @@ func (ss *sleepers) cancelOf(connection store.ConnectionID, c run.CancelRequest)
 	}
 }
 
-// close stops all sleepers and leaves their runs as they are in the store.
-func (ss *sleepers) close() {
+// close ends the goroutines of suspended runs, which stay in the store as they are.
+func (ss *suspendedRuns) close() {
 	ss.mu.Lock()
 	ss.closed = true
 	ss.mu.Unlock()
@@ -134,13 +134,13 @@ func (ss *sleepers) close() {
 	ss.wait.Wait()
 }
 
-func (ss *sleepers) woken(id store.RunID) {
+func (ss *suspendedRuns) woken(id store.RunID) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	delete(ss.all, id)
 }
 
-func (ss *sleepers) failures(id store.RunID) int {
+func (ss *suspendedRuns) failures(id store.RunID) int {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.tries[id]
@@ -152,8 +152,8 @@ const (
 	againAfter = 2 * time.Second // delay of the first retry, which doubles each time
 )
 
-// sleep waits for a reason to resume a run, and resumes it. It is the goroutine of a sleeper.
-func (ss *sleepers) sleep(s *sleeper) {
+// sleep waits for a reason to resume a run, and resumes it. It is the goroutine of a suspended run.
+func (ss *suspendedRuns) sleep(s *suspendedRun) {
 	defer ss.woken(s.lease.RunID)
 	sus, secret, err := ss.find(s)
 	if closed(err) || errors.Is(err, store.ErrFenced) || s.ctx.Err() != nil { // an admitted host takes it, or has taken it
@@ -183,7 +183,7 @@ func (ss *sleepers) sleep(s *sleeper) {
 }
 
 // find reads a suspended run and claims it. While the store is unavailable, it retries.
-func (ss *sleepers) find(s *sleeper) (sus *run.Suspended, secret []byte, err error) {
+func (ss *suspendedRuns) find(s *suspendedRun) (sus *run.Suspended, secret []byte, err error) {
 	for wait := againAfter; ; wait = longer(wait) {
 		if sus, secret, err = ss.suspension(s.lease); err == nil {
 			err = ss.claim(s, sus)
@@ -198,7 +198,7 @@ func (ss *sleepers) find(s *sleeper) (sus *run.Suspended, secret []byte, err err
 }
 
 // note notes what was withdrawn from the connection of a run before, so that it is cancelled by what is withdrawn later.
-func (ss *sleepers) note(s *sleeper) error {
+func (ss *suspendedRuns) note(s *suspendedRun) error {
 	c, err := ss.runs.Store.Connection(ss.ctx, s.lease.ConnectionID)
 	if err == nil {
 		ss.mu.Lock()
@@ -209,7 +209,7 @@ func (ss *sleepers) note(s *sleeper) error {
 }
 
 // withdrawals returns the connections of runs that sleep here, and what their Withdrawals were before.
-func (ss *sleepers) withdrawals() map[store.ConnectionID]uint64 {
+func (ss *suspendedRuns) withdrawals() map[store.ConnectionID]uint64 {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	all := map[store.ConnectionID]uint64{}
@@ -222,7 +222,7 @@ func (ss *sleepers) withdrawals() map[store.ConnectionID]uint64 {
 }
 
 // suspension reads a suspended run, and returns the secret that its journal is sealed with.
-func (ss *sleepers) suspension(l store.Lease) (sus *run.Suspended, secret []byte, err error) {
+func (ss *suspendedRuns) suspension(l store.Lease) (sus *run.Suspended, secret []byte, err error) {
 	all, err := ss.runs.journalSecrets()
 	if err != nil {
 		return nil, nil, err
@@ -243,7 +243,7 @@ func (ss *sleepers) suspension(l store.Lease) (sus *run.Suspended, secret []byte
 const claimed = time.Minute
 
 // claim takes over the lease of a run that another host had, for as long as it sleeps here.
-func (ss *sleepers) claim(s *sleeper, sus *run.Suspended) error {
+func (ss *suspendedRuns) claim(s *suspendedRun, sus *run.Suspended) error {
 	if ss.runs.hosts.members == nil || s.lease.BootEpoch == ss.runs.Epoch {
 		return nil
 	}
@@ -269,7 +269,7 @@ type call struct {
 }
 
 // awaken asks the question of a run and returns the reason to resume it.
-func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
+func (ss *suspendedRuns) awaken(s *suspendedRun, sus *run.Suspended) call {
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
 	if at := sus.Open.ExpiresAt; at != nil {
@@ -283,7 +283,7 @@ func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
 	}
 	answers := make(chan asked, 1)
 	go func() {
-		a, err := ss.runs.desk.Ask(ctx, sus.Question)
+		a, err := ss.runs.broker.Ask(ctx, sus.Question)
 		answers <- asked{a, err}
 	}()
 	select {
@@ -303,7 +303,7 @@ func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
 func longer(wait time.Duration) time.Duration { return min(2*wait, 30*time.Second) }
 
 // resume starts the run from its journal. While this host has no place for it, or the store is unavailable, it retries.
-func (ss *sleepers) resume(s *sleeper, sus *run.Suspended, why call) error {
+func (ss *suspendedRuns) resume(s *suspendedRun, sus *run.Suspended, why call) error {
 	for wait := againAfter; ; wait = longer(wait) {
 		if why.cancel == nil {
 			select {
@@ -339,7 +339,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 }
 
 // endFor ends a run whose resumption was refused. If the grant is not usable any more, that is the reason.
-func (ss *sleepers) endFor(s *sleeper, err error) {
+func (ss *suspendedRuns) endFor(s *suspendedRun, err error) {
 	reason, why := run.ReasonRestarted, "The run cannot be resumed: "+err.Error()
 	var r *run.Refusal
 	if errors.As(err, &r) && strings.HasPrefix(r.Code, "grant_") {
@@ -349,10 +349,10 @@ func (ss *sleepers) endFor(s *sleeper, err error) {
 }
 
 // end ends a run that cannot be resumed.
-func (ss *sleepers) end(s *sleeper, why string) { ss.ends(s, run.ReasonRestarted, why) }
+func (ss *suspendedRuns) end(s *suspendedRun, why string) { ss.ends(s, run.ReasonRestarted, why) }
 
-func (ss *sleepers) ends(s *sleeper, reason, why string) {
-	ss.runs.desk.Forget(s.lease.RunID)
+func (ss *suspendedRuns) ends(s *suspendedRun, reason, why string) {
+	ss.runs.broker.Forget(s.lease.RunID)
 	if ss.ctx.Err() != nil {
 		return
 	}
@@ -361,9 +361,9 @@ func (ss *sleepers) ends(s *sleeper, reason, why string) {
 	}
 }
 
-// An answeredOwner answers the question with which a run is resumed, and passes later ones to the desk.
+// An answeredOwner answers the question with which a run is resumed, and passes later ones to the broker.
 type answeredOwner struct {
-	*interaction.Desk
+	*interaction.Broker
 	answer *host.Answer
 }
 
@@ -373,7 +373,7 @@ func (o *answeredOwner) Ask(ctx context.Context, q run.Question) (host.Answer, e
 		o.answer = nil
 		return *a, nil
 	}
-	return o.Desk.Ask(ctx, q)
+	return o.Broker.Ask(ctx, q)
 }
 
 // resume has the controller perform a run again, from its journal.
@@ -395,7 +395,7 @@ func (rs *runs) resume(ctx context.Context, sus *run.Suspended, why call) error 
 			if q.Connector.Connector.Digest != sus.Run.Digest {
 				return controller.Job{}, errors.New("another version of its connector is installed")
 			}
-			q.Owner, q.Slots, q.Spans, q.store, q.serviced = &answeredOwner{rs.desk, why.answer}, slots,
+			q.Owner, q.Slots, q.Spans, q.store, q.serviced = &answeredOwner{rs.broker, why.answer}, slots,
 				rs.spans, rs.commitTo, true
 			q.sealed = why.secret
 			p, err := rs.starter.prepare(ctx, q)

@@ -16,11 +16,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A token is shown once, opens one door, and only its hash is kept.
+// A token is shown once, opens one gateway, and only its hash is kept.
 func TestTokens(t *testing.T) {
 	w := newWorld(t)
 	a := w.add("notes")
-	if name, err := w.door.AuthenticateAssistant(t.Context(), a.Token); err != nil || name != "notes" {
+	if name, err := w.gateway.AuthenticateAssistant(t.Context(), a.Token); err != nil || name != "notes" {
 		t.Fatal(name, err)
 	}
 	d, err := w.store.Document(t.Context(), store.Assistants, "notes")
@@ -28,34 +28,34 @@ func TestTokens(t *testing.T) {
 	if _, hidden, _ := strings.Cut(a.Token[4:], "_"); strings.Contains(string(d.Data), hidden) {
 		t.Error("the token is stored")
 	}
-	all, err := w.door.Assistants(t.Context())
+	all, err := w.gateway.Assistants(t.Context())
 	w.must(err)
 	if len(all) != 1 || all[0].Token != "" {
 		t.Errorf("%+v", all)
 	}
 	for _, wrong := range []string{"", "sla_", "sla__", a.Token + "x", a.Token[:len(a.Token)-1],
 		strings.Replace(a.Token, "sla", "slk", 1), strings.Repeat("a", 1000), "sla_" + strings.Repeat("_", 100)} {
-		if name, err := w.door.AuthenticateAssistant(t.Context(), wrong); !errors.Is(err, access.ErrUnauthenticated) {
+		if name, err := w.gateway.AuthenticateAssistant(t.Context(), wrong); !errors.Is(err, access.ErrUnauthenticated) {
 			t.Errorf("%q: %q, %v", wrong, name, err)
 		}
 	}
 	var no *host.Refusal
-	if _, err := w.door.AddAssistant(t.Context(),
+	if _, err := w.gateway.AddAssistant(t.Context(),
 		host.NewAssistant{Name: "notes", AssistantTerms: a.AssistantTerms}); !errors.As(err, &no) || no.Code != "conflict" {
 		t.Error(err)
 	}
-	_, err = w.door.RevokeAssistant(t.Context(), "notes")
+	_, err = w.gateway.RevokeAssistant(t.Context(), "notes")
 	w.must(err)
-	if _, err := w.door.AuthenticateAssistant(t.Context(), a.Token); !errors.Is(err, access.ErrKeyRevoked) {
+	if _, err := w.gateway.AuthenticateAssistant(t.Context(), a.Token); !errors.Is(err, access.ErrKeyRevoked) {
 		t.Error(err)
 	}
 	again := w.add("notes") // the name may be given again, with another token
-	if _, err := w.door.AuthenticateAssistant(t.Context(), a.Token); !errors.Is(err, access.ErrUnauthenticated) {
+	if _, err := w.gateway.AuthenticateAssistant(t.Context(), a.Token); !errors.Is(err, access.ErrUnauthenticated) {
 		t.Error(err)
 	}
-	w.door.CloseAssistants()
+	w.gateway.CloseAssistants()
 	w.must(w.open())
-	if name, err := w.door.AuthenticateAssistant(t.Context(), again.Token); err != nil || name != "notes" {
+	if name, err := w.gateway.AuthenticateAssistant(t.Context(), again.Token); err != nil || name != "notes" {
 		t.Error(name, err)
 	}
 }
@@ -85,7 +85,7 @@ func TestRefusedGrants(t *testing.T) {
 		"at least one stream": {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[]}`)}},
 	} {
 		var no *host.Refusal
-		if _, err := w.door.AddAssistant(t.Context(), q); !errors.As(err, &no) || !strings.Contains(no.Message, want) {
+		if _, err := w.gateway.AddAssistant(t.Context(), q); !errors.As(err, &no) || !strings.Contains(no.Message, want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestWrittenDown(t *testing.T) {
 	s := w.connect("notes")
 	w.call(s, "list_records", object{"connection": "mail", "stream": "messages"})
 	w.call(s, "query", object{"sql": "DELETE FROM mail.messages"})
-	calls, err := w.door.AssistantCalls(t.Context(), "notes", 0, 10)
+	calls, err := w.gateway.AssistantCalls(t.Context(), "notes", 0, 10)
 	w.must(err)
 	if len(calls) != 2 || calls[0].Tool != "query" || calls[0].Outcome != "refused" || calls[0].Code != "query_denied" ||
 		calls[0].Number != 2 ||
@@ -106,12 +106,12 @@ func TestWrittenDown(t *testing.T) {
 		!strings.Contains(calls[1].Arguments, "messages") || calls[1].Client != "test 1" {
 		t.Errorf("%+v", calls)
 	}
-	older, err := w.door.AssistantCalls(t.Context(), "notes", 2, 10)
+	older, err := w.gateway.AssistantCalls(t.Context(), "notes", 2, 10)
 	w.must(err)
 	if len(older) != 1 || older[0].Number != 1 {
 		t.Errorf("%+v", older)
 	}
-	a, err := w.door.Assistant(t.Context(), "notes")
+	a, err := w.gateway.Assistant(t.Context(), "notes")
 	w.must(err)
 	if a.Calls != 2 || a.LastUsedAt == nil {
 		t.Errorf("%+v", a)
@@ -123,7 +123,7 @@ func TestWrittenDown(t *testing.T) {
 	w.refuse = errors.New("the disk is full")
 	w.mu.Unlock()
 	w.call(s, "runs", object{})
-	if _, err := w.door.AssistantCalls(t.Context(), "notes", 0, 10); err == nil {
+	if _, err := w.gateway.AssistantCalls(t.Context(), "notes", 0, 10); err == nil {
 		t.Error("nobody says that calls are not written down")
 	}
 	if text, ok := w.call(s, "runs", object{}); ok || !strings.Contains(text, "cannot be written down") {
@@ -133,7 +133,7 @@ func TestWrittenDown(t *testing.T) {
 	w.refuse = nil
 	w.mu.Unlock()
 	w.eventually("calls are written again", func() bool {
-		calls, err := w.door.AssistantCalls(t.Context(), "notes", 0, 10)
+		calls, err := w.gateway.AssistantCalls(t.Context(), "notes", 0, 10)
 		return err == nil && len(calls) == 4
 	})
 	if text, ok := w.call(s, "runs", object{}); !ok {
@@ -168,7 +168,7 @@ func TestAsk(t *testing.T) {
 		}()
 		var call string
 		w.eventually("the call waits", func() bool {
-			calls, err := w.door.AssistantCalls(t.Context(), "notes", 0, 1)
+			calls, err := w.gateway.AssistantCalls(t.Context(), "notes", 0, 1)
 			if err != nil || len(calls) == 0 || calls[0].Outcome != "waiting" {
 				return false
 			}
@@ -179,18 +179,18 @@ func TestAsk(t *testing.T) {
 		r := <-out
 		return r.text, r.ok
 	}
-	if text, ok := ask(func(call string) { w.must(w.door.DecideCall(t.Context(), "notes", call, true)) }); !ok ||
+	if text, ok := ask(func(call string) { w.must(w.gateway.DecideCall(t.Context(), "notes", call, true)) }); !ok ||
 		!strings.Contains(text, "quarterly") {
 		t.Error(text)
 	}
-	if text, ok := ask(func(call string) { w.must(w.door.DecideCall(t.Context(), "notes", call, false)) }); ok ||
+	if text, ok := ask(func(call string) { w.must(w.gateway.DecideCall(t.Context(), "notes", call, false)) }); ok ||
 		!strings.Contains(text, "said no") {
 		t.Error(text)
 	}
-	if err := w.door.DecideCall(t.Context(), "notes", "call_none", true); !errors.Is(err, store.ErrNotFound) {
+	if err := w.gateway.DecideCall(t.Context(), "notes", "call_none", true); !errors.Is(err, store.ErrNotFound) {
 		t.Error(err)
 	}
-	if text, ok := ask(func(string) { _, err := w.door.RevokeAssistant(t.Context(), "notes"); w.must(err) }); ok {
+	if text, ok := ask(func(string) { _, err := w.gateway.RevokeAssistant(t.Context(), "notes"); w.must(err) }); ok {
 		t.Error(text)
 	}
 }
@@ -265,7 +265,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 	w.call(s, "data", object{})
 	<-tried
 	closed := make(chan struct{})
-	go func() { w.door.CloseAssistants(); close(closed) }()
+	go func() { w.gateway.CloseAssistants(); close(closed) }()
 	select {
 	case <-closed:
 	case <-time.After(20 * time.Second):

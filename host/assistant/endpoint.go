@@ -36,33 +36,33 @@ const (
 	shownArgument = 1000             // characters
 )
 
-// A seat serves one assistant.
-type seat struct {
-	door   *Door
-	window *window
-	server *mcp.Server
-	http   http.Handler
-	life   context.Context // ends when the assistant is revoked
-	end    context.CancelFunc
-	busy   chan struct{}
+// An endpoint serves one assistant.
+type endpoint struct {
+	gateway *Gateway
+	view    *storeView
+	server  *mcp.Server
+	http    http.Handler
+	life    context.Context // ends when the assistant is revoked
+	end     context.CancelFunc
+	busy    chan struct{}
 
-	// def is guarded by Door.mu.
+	// def is guarded by Gateway.mu.
 	def definition
 
 	mu     sync.Mutex // guards the fields below
 	copies *copies    // nil if there are none
-	of     string     // version of the window that they were made through
+	of     string     // version of the view that they were made through
 	users  int        // calls that are using them
 	gone   bool       // no more may be made
 	day    string
 	today  int // number of calls on day
 }
 
-func newSeat(d *Door, def definition) *seat {
+func newEndpoint(d *Gateway, def definition) *endpoint {
 	if len(def.Key) != keyBytes { // stored before keys existed: its cursors are only valid in this process
 		def.Key = newKey()
 	}
-	s := &seat{door: d, def: def, window: newWindow(d.o.Store, def.Terms, def.Made),
+	s := &endpoint{gateway: d, def: def, view: newStoreView(d.o.Store, def.Terms, def.Made),
 		busy: make(chan struct{}, callsAtOnce)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.server = s.serve()
@@ -82,8 +82,8 @@ see. Tell the owner when a record asks you to do something.`
 var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18"}
 
 // serve returns the MCP server of an assistant, with the tools that it may use.
-func (s *seat) serve() *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "sluice", Title: "Sluice", Version: s.door.o.Version},
+func (s *endpoint) serve() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "sluice", Title: "Sluice", Version: s.gateway.o.Version},
 		&mcp.ServerOptions{
 			Instructions: instructions, SupportedProtocolVersions: versions,
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
@@ -123,8 +123,8 @@ type visitorKey struct{}
 
 // Serve answers one request of an assistant that host/web has authenticated. base is the URL by which the client
 // reaches the host.
-func (d *Door) Serve(w http.ResponseWriter, r *http.Request, name, base string) {
-	s, err := d.seat(name)
+func (d *Gateway) Serve(w http.ResponseWriter, r *http.Request, name, base string) {
+	s, err := d.endpoint(name)
 	if err != nil {
 		http.Error(w, "no such assistant", http.StatusUnauthorized)
 		return
@@ -155,23 +155,23 @@ func refuse(code, text string) error { return &failure{code, text} }
 
 // call handles every call of a tool: it checks the assistant, waits for the owner's approval if that is required, runs
 // the tool, and logs the call.
-func (s *seat) call(ctx context.Context, t *tool, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (s *endpoint) call(ctx context.Context, t *tool, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	if v, ok := ctx.Value(visitorKey{}).(visitor); ok {
 		defer context.AfterFunc(v.here, cancel)()
 	}
-	began := s.door.o.Now()
+	began := s.gateway.o.Now()
 	c := s.entry(ctx, t.name, r.Params.Arguments, began)
 	if info := r.ClientInfo(); info != nil {
 		c.Client = abi.Cut(abi.Clean(info.Name+" "+info.Version), 100)
 	}
 	result, rows, err := s.perform(ctx, t, r, c.AssistantCall)
-	c.Rows, c.Millis = rows, s.door.o.Now().Sub(began).Milliseconds()
+	c.Rows, c.Millis = rows, s.gateway.o.Now().Sub(began).Milliseconds()
 	out, code := s.answer(result, err)
 	if code == "internal" {
-		s.door.o.Log.Error("assistant_call_failed", "assistant", s.def.Name, "tool", t.name, "error", err)
+		s.gateway.o.Log.Error("assistant_call_failed", "assistant", s.def.Name, "tool", t.name, "error", err)
 	}
 	c.Outcome, c.Code = "done", code
 	switch code {
@@ -182,12 +182,12 @@ func (s *seat) call(ctx context.Context, t *tool, r *mcp.CallToolRequest) (*mcp.
 	default:
 		c.Outcome = "refused"
 	}
-	s.door.book.add(c)
+	s.gateway.log.add(c)
 	return out, nil
 }
 
 // entry returns the log entry of a call that begins.
-func (s *seat) entry(ctx context.Context, tool string, arguments json.RawMessage, at time.Time) Call {
+func (s *endpoint) entry(ctx context.Context, tool string, arguments json.RawMessage, at time.Time) Call {
 	v, _ := ctx.Value(visitorKey{}).(visitor)
 	sum := sha256.Sum256(arguments)
 	return Call{Assistant: s.def.Name, ID: s.def.ID, Who: v.who, AssistantCall: host.AssistantCall{
@@ -198,16 +198,16 @@ func (s *seat) entry(ctx context.Context, tool string, arguments json.RawMessage
 }
 
 // may returns an error if the assistant is no longer active, has made too many calls, or calls cannot be logged.
-func (s *seat) may(ctx context.Context) error {
+func (s *endpoint) may(ctx context.Context) error {
 	if err := s.over(ctx); err != nil {
 		return err
 	}
-	if err := s.door.book.ready(ctx); err != nil {
+	if err := s.gateway.log.ready(ctx); err != nil {
 		return refuse("not_written", "Calls cannot be written down at present, so none is answered. Try again later.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if day := s.door.o.Now().UTC().Format(time.DateOnly); day != s.day {
+	if day := s.gateway.o.Now().UTC().Format(time.DateOnly); day != s.day {
 		s.day, s.today = day, 0
 	}
 	if s.today++; s.today > callsADay {
@@ -217,20 +217,20 @@ func (s *seat) may(ctx context.Context) error {
 }
 
 // over returns an error if the assistant has expired, or was revoked, at this host or another one.
-func (s *seat) over(ctx context.Context) error {
+func (s *endpoint) over(ctx context.Context) error {
 	if err := s.overHere(); err != nil {
 		return err
 	}
-	if err := s.door.sync(context.WithoutCancel(ctx)); err != nil { // a revocation ends ctx too
+	if err := s.gateway.sync(context.WithoutCancel(ctx)); err != nil { // a revocation ends ctx too
 		return err
 	}
 	return s.overHere()
 }
 
 // overHere is over by what this host knows already.
-func (s *seat) overHere() error {
-	def := s.door.definition(s)
-	switch def.status(s.door.o.Now()) {
+func (s *endpoint) overHere() error {
+	def := s.gateway.definition(s)
+	switch def.status(s.gateway.o.Now()) {
 	case access.Revoked:
 		return refuse("revoked", "The owner revoked this token.")
 	case access.Expired:
@@ -239,7 +239,7 @@ func (s *seat) overHere() error {
 	return nil
 }
 
-func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest,
+func (s *endpoint) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest,
 	c host.AssistantCall) (a answer, rows int, err error) {
 	if err := s.may(ctx); err != nil {
 		return nil, 0, err
@@ -251,7 +251,7 @@ func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest,
 		return nil, 0, err
 	}
 	if s.def.Terms.Ask {
-		if yes, code := s.door.asks.wait(ctx, s.def.ID, c, s.door.o.AskFor); !yes {
+		if yes, code := s.gateway.asks.wait(ctx, s.def.ID, c, s.gateway.o.AskFor); !yes {
 			return nil, 0, refuse(code, s.unasked(ctx, code))
 		}
 		if err := s.may(ctx); err != nil { // again, because that may have taken a while
@@ -284,13 +284,13 @@ func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest,
 // steadily runs a do that reads for an assistant. It returns an error if the assistant is no longer active afterwards,
 // or if what it may see has changed meanwhile, because do may then have read a connection that took over another's
 // name.
-func (s *seat) steadily(ctx context.Context, do func() error) error {
-	before, err := s.window.version(ctx)
+func (s *endpoint) steadily(ctx context.Context, do func() error) error {
+	before, err := s.view.version(ctx)
 	if err != nil {
 		return err
 	}
 	err = do()
-	after, e := s.window.version(context.WithoutCancel(ctx))
+	after, e := s.view.version(context.WithoutCancel(ctx))
 	if over := s.over(ctx); over != nil {
 		return over
 	}
@@ -301,7 +301,7 @@ func (s *seat) steadily(ctx context.Context, do func() error) error {
 }
 
 // unasked returns the text for a call that was not approved.
-func (s *seat) unasked(ctx context.Context, code string) string {
+func (s *endpoint) unasked(ctx context.Context, code string) string {
 	switch code {
 	case "denied":
 		return "The owner said no to this call."
@@ -312,7 +312,9 @@ func (s *seat) unasked(ctx context.Context, code string) string {
 }
 
 // page returns the URL of this assistant's page for the owner.
-func (s *seat) page(ctx context.Context) string { return base(ctx) + "/ui/assistants/" + s.def.Name }
+func (s *endpoint) page(ctx context.Context) string {
+	return base(ctx) + "/ui/assistants/" + s.def.Name
+}
 
 func base(ctx context.Context) string {
 	v, _ := ctx.Value(visitorKey{}).(visitor)
@@ -348,8 +350,8 @@ func (c *copies) close() error { return errors.Join(c.Close(), c.indexes.Close()
 
 // borrow returns the copies, which it makes for the current manifests if necessary. The caller must call done after the
 // call.
-func (s *seat) borrow(ctx context.Context) (c *copies, done func(), err error) {
-	of, err := s.window.version(ctx)
+func (s *endpoint) borrow(ctx context.Context) (c *copies, done func(), err error) {
+	of, err := s.view.version(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -375,7 +377,7 @@ func (s *seat) borrow(ctx context.Context) (c *copies, done func(), err error) {
 	return s.copies, s.release, nil
 }
 
-func (s *seat) release() {
+func (s *endpoint) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users--; s.gone && s.users == 0 {
@@ -384,7 +386,7 @@ func (s *seat) release() {
 }
 
 // open makes the copies and removes those for earlier manifests.
-func (s *seat) open(of string) error {
+func (s *endpoint) open(of string) error {
 	tables, words := "", ""
 	if root := s.root(); root != "" {
 		entries, err := os.ReadDir(root)
@@ -400,25 +402,25 @@ func (s *seat) open(of string) error {
 		}
 		tables, words = filepath.Join(root, of, "query"), filepath.Join(root, of, "search")
 	}
-	o := s.door.o
+	o := s.gateway.o
 	s.of, s.copies = of, &copies{
-		query.New(query.Options{Store: s.window, Dir: tables, Most: o.Most, Setting: o.Setting, Room: o.Room,
-			Turns: s.door.queries}),
-		search.New(search.Options{Store: s.window, Dir: words, Most: o.Most, Setting: o.Setting, Room: o.Room,
-			Turns: s.door.searches}),
+		query.New(query.Options{Store: s.view, Dir: tables, Most: o.Most, Setting: o.Setting, Room: o.Room,
+			Semaphore: s.gateway.queries}),
+		search.New(search.Options{Store: s.view, Dir: words, Most: o.Most, Setting: o.Setting, Room: o.Room,
+			Semaphore: s.gateway.searches}),
 	}
 	return nil
 }
 
-func (s *seat) root() string {
-	if s.door.o.Dir == "" {
+func (s *endpoint) root() string {
+	if s.gateway.o.Dir == "" {
 		return ""
 	}
-	return filepath.Join(s.door.o.Dir, s.def.ID)
+	return filepath.Join(s.gateway.o.Dir, s.def.ID)
 }
 
 // drop removes the copies and their files. The caller holds s.mu.
-func (s *seat) drop() error {
+func (s *endpoint) drop() error {
 	var err error
 	if s.copies != nil {
 		err = s.copies.close()
@@ -430,14 +432,14 @@ func (s *seat) drop() error {
 	return err
 }
 
-func (s *seat) dropLogged() {
+func (s *endpoint) dropLogged() {
 	if err := s.drop(); err != nil {
-		s.door.o.Log.Error("assistant_copies_not_removed", "assistant", s.def.Name, "error", err)
+		s.gateway.o.Log.Error("assistant_copies_not_removed", "assistant", s.def.Name, "error", err)
 	}
 }
 
 // leave closes the copies. With erase it also removes their files once the last call has ended.
-func (s *seat) leave(erase bool) {
+func (s *endpoint) leave(erase bool) {
 	s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -448,13 +450,13 @@ func (s *seat) leave(erase bool) {
 		}
 	case s.copies != nil:
 		if err := s.copies.close(); err != nil {
-			s.door.o.Log.Error("assistant_copies_not_closed", "assistant", s.def.Name, "error", err)
+			s.gateway.o.Log.Error("assistant_copies_not_closed", "assistant", s.def.Name, "error", err)
 		}
 	}
 }
 
 // forget removes a connection from the copies. Calls that are reading it get no answer.
-func (s *seat) forget(id store.ConnectionID) error {
+func (s *endpoint) forget(id store.ConnectionID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users > 0 {

@@ -20,14 +20,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A window is the store as one assistant sees it: its connections, their streams, and the parts of records that the
+// A storeView is the store as one assistant sees it: its connections, their streams, and the parts of records that the
 // grant names. It implements query.Store, so copies made through it contain nothing else.
-type window struct {
+type storeView struct {
 	store  Store
 	grants map[store.ConnectionID]granted
 
-	mu     sync.Mutex // guards sights
-	sights map[store.ConnectionID]*sight
+	mu    sync.Mutex // guards views
+	views map[store.ConnectionID]*connectionView
 }
 
 // A granted is what an assistant may see of the connection that was created at the time made.
@@ -36,8 +36,8 @@ type granted struct {
 	made  time.Time
 }
 
-// A sight is what is visible of one connection under one manifest.
-type sight struct {
+// A connectionView is what is visible of one connection under one manifest.
+type connectionView struct {
 	connection store.Connection // with the manifest as stored
 	shown      store.Connection // with the granted part of the manifest
 	streams    map[string]*scope.Projection
@@ -45,8 +45,8 @@ type sight struct {
 	digest     [sha256.Size]byte // of the manifest as stored
 }
 
-func newWindow(st Store, terms host.AssistantTerms, made []time.Time) *window {
-	w := &window{store: st, grants: map[store.ConnectionID]granted{}, sights: map[store.ConnectionID]*sight{}}
+func newStoreView(st Store, terms host.AssistantTerms, made []time.Time) *storeView {
+	w := &storeView{store: st, grants: map[store.ConnectionID]granted{}, views: map[store.ConnectionID]*connectionView{}}
 	for i, g := range terms.Connections {
 		if i < len(made) {
 			w.grants[store.ConnectionID(g.ConnectionID)] = granted{g.Scope, made[i]}
@@ -57,9 +57,9 @@ func newWindow(st Store, terms host.AssistantTerms, made []time.Time) *window {
 
 var errUnseen = fmt.Errorf("connection: %w", store.ErrNotFound)
 
-// sight returns what is currently visible of a connection. It returns store.ErrNotFound if the connection was not
-// granted, is gone, or was created again under the same name.
-func (w *window) sight(ctx context.Context, id store.ConnectionID) (*sight, error) {
+// connectionView returns what is currently visible of a connection. It returns store.ErrNotFound if the
+// connection was not granted, is gone, or was created again under the same name.
+func (w *storeView) connectionView(ctx context.Context, id store.ConnectionID) (*connectionView, error) {
 	g, ok := w.grants[id]
 	if !ok {
 		return nil, errUnseen
@@ -73,23 +73,23 @@ func (w *window) sight(ctx context.Context, id store.ConnectionID) (*sight, erro
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.sights[id]; s != nil && bytes.Equal(s.connection.Manifest, c.Manifest) {
+	if s := w.views[id]; s != nil && bytes.Equal(s.connection.Manifest, c.Manifest) {
 		return s, nil
 	}
 	s, err := newSight(c, g)
 	if err != nil {
 		return nil, errUnseen // a grant that does not fit the current manifest grants nothing
 	}
-	w.sights[id] = s
+	w.views[id] = s
 	return s, nil
 }
 
-func newSight(c store.Connection, g granted) (*sight, error) {
+func newSight(c store.Connection, g granted) (*connectionView, error) {
 	m, err := abi.ReadManifest(c.Manifest)
 	if err != nil {
 		return nil, err
 	}
-	s := &sight{connection: c, shown: c, manifest: m, digest: sha256.Sum256(c.Manifest)}
+	s := &connectionView{connection: c, shown: c, manifest: m, digest: sha256.Sum256(c.Manifest)}
 	if s.streams, err = scope.Projections(g.scope, m); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func newSight(c store.Connection, g granted) (*sight, error) {
 }
 
 // prune returns a manifest with only the granted streams and fields.
-func (s *sight) prune(raw json.RawMessage) (json.RawMessage, error) {
+func (s *connectionView) prune(raw json.RawMessage) (json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (s *sight) prune(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // schema returns the schema of a stream with only the granted properties.
-func (s *sight) schema(spec abi.StreamSpec, p *scope.Projection) map[string]any {
+func (s *connectionView) schema(spec abi.StreamSpec, p *scope.Projection) map[string]any {
 	properties := map[string]json.RawMessage{}
 	if root, err := strictjson.Parse(spec.Schema, strictjson.ParseOptions{}); err == nil {
 		declared, _ := root.Member("properties")
@@ -136,10 +136,10 @@ func (s *sight) schema(spec abi.StreamSpec, p *scope.Projection) map[string]any 
 }
 
 // version identifies what is visible under the current manifests.
-func (w *window) version(ctx context.Context) (string, error) {
+func (w *storeView) version(ctx context.Context) (string, error) {
 	h := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(w.grants)) {
-		s, err := w.sight(ctx, id)
+		s, err := w.connectionView(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -153,8 +153,8 @@ func (w *window) version(ctx context.Context) (string, error) {
 }
 
 // Connection returns a visible connection.
-func (w *window) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
-	s, err := w.sight(ctx, id)
+func (w *storeView) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	s, err := w.connectionView(ctx, id)
 	if err != nil {
 		return store.Connection{}, err
 	}
@@ -162,14 +162,14 @@ func (w *window) Connection(ctx context.Context, id store.ConnectionID) (store.C
 }
 
 // Connections returns the visible connections.
-func (w *window) Connections(ctx context.Context) ([]store.Connection, error) {
+func (w *storeView) Connections(ctx context.Context) ([]store.Connection, error) {
 	all, err := w.store.Connections(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []store.Connection
 	for _, c := range all {
-		s, err := w.sight(ctx, c.ID)
+		s, err := w.connectionView(ctx, c.ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -183,8 +183,8 @@ func (w *window) Connections(ctx context.Context) ([]store.Connection, error) {
 
 // Streams returns the visible streams, even those without data, because their absence would reveal whether there is
 // invisible data. Counts and times are left out.
-func (w *window) Streams(ctx context.Context, id store.ConnectionID) ([]store.StreamStats, error) {
-	s, err := w.sight(ctx, id)
+func (w *storeView) Streams(ctx context.Context, id store.ConnectionID) ([]store.StreamStats, error) {
+	s, err := w.connectionView(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -206,8 +206,8 @@ func (w *window) Streams(ctx context.Context, id store.ConnectionID) ([]store.St
 }
 
 // stream returns the projection of a visible stream.
-func (w *window) stream(ctx context.Context, id store.ConnectionID, name store.Stream) (*scope.Projection, error) {
-	s, err := w.sight(ctx, id)
+func (w *storeView) stream(ctx context.Context, id store.ConnectionID, name store.Stream) (*scope.Projection, error) {
+	s, err := w.connectionView(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (w *window) stream(ctx context.Context, id store.ConnectionID, name store.S
 }
 
 // Record returns the visible part of a record.
-func (w *window) Record(ctx context.Context, id store.ConnectionID, stream store.Stream,
+func (w *storeView) Record(ctx context.Context, id store.ConnectionID, stream store.Stream,
 	key string) (store.Record, error) {
 	p, err := w.stream(ctx, id, stream)
 	if err != nil {
@@ -248,7 +248,7 @@ func show(p *scope.Projection, r store.Record) (store.Record, bool) {
 
 // Records lists what is visible. With q.Deleted, which is used for copies, invisible records become tombstones, so that
 // a record which left the grant is removed from the copy. Versions are 0, because they also count invisible changes.
-func (w *window) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+func (w *storeView) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	p, err := w.stream(ctx, q.Connection, q.Stream)
 	if err != nil {
 		return store.RecordPage{}, err
@@ -275,7 +275,7 @@ func (w *window) Records(ctx context.Context, q store.RecordQuery) (store.Record
 }
 
 // list is like Records but for answers: it omits invisible records entirely.
-func (w *window) list(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+func (w *storeView) list(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	p, err := w.stream(ctx, q.Connection, q.Stream)
 	if err != nil {
 		return store.RecordPage{}, err
@@ -292,6 +292,6 @@ func (w *window) list(ctx context.Context, q store.RecordQuery) (store.RecordPag
 }
 
 // View returns an error, because copies are made page by page.
-func (w *window) View(context.Context) (store.View, error) {
+func (w *storeView) View(context.Context) (store.View, error) {
 	return nil, errors.New("an assistant's window has no view")
 }

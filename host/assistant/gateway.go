@@ -42,7 +42,7 @@ type Starter interface {
 	StartRun(ctx context.Context, q host.StartRun) (store.Run, error)
 }
 
-// Options are the dependencies and settings of a Door.
+// Options are the dependencies and settings of a Gateway.
 type Options struct {
 	Store Store
 	Runs  Starter
@@ -79,20 +79,20 @@ const (
 	askFor         = 2 * time.Minute
 )
 
-// A Door implements host.Assistants and serves their requests. It is safe for concurrent use.
-type Door struct {
+// A Gateway implements host.Assistants and serves their requests. It is safe for concurrent use.
+type Gateway struct {
 	o                 Options
-	book              *book
+	log               *callLog
 	asks              *asks
-	queries, searches *cache.Turns // shared by all assistants
+	queries, searches *cache.FairSemaphore // shared by all assistants
 
-	saving  sync.Mutex // held while definitions are written
-	reading sync.Mutex // held while they are read, so that what was read later is kept
-	mu      sync.Mutex // guards the fields below
-	seats   map[string]*seat
+	saving    sync.Mutex // held while definitions are written
+	reading   sync.Mutex // held while they are read, so that what was read later is kept
+	mu        sync.Mutex // guards the fields below
+	endpoints map[string]*endpoint
 }
 
-var _ host.Assistants = (*Door)(nil)
+var _ host.Assistants = (*Gateway)(nil)
 
 // A definition is an assistant as it is stored under its name.
 type definition struct {
@@ -120,7 +120,7 @@ func (d *definition) status(now time.Time) string {
 }
 
 // Open loads the assistants of a host. CloseAssistants must be called at the end.
-func Open(ctx context.Context, o Options) (*Door, error) {
+func Open(ctx context.Context, o Options) (*Gateway, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -133,9 +133,9 @@ func Open(ctx context.Context, o Options) (*Door, error) {
 	if o.AskFor <= 0 {
 		o.AskFor = askFor
 	}
-	d := &Door{o: o, asks: newAsks(), seats: map[string]*seat{}, queries: cache.NewTurns(query.AtOnce),
-		searches: cache.NewTurns(search.AtOnce)}
-	d.book = newBook(d)
+	d := &Gateway{o: o, asks: newAsks(), endpoints: map[string]*endpoint{}, queries: cache.NewFairSemaphore(query.AtOnce),
+		searches: cache.NewFairSemaphore(search.AtOnce)}
+	d.log = newCallLog(d)
 	if err := d.sync(ctx); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func Open(ctx context.Context, o Options) (*Door, error) {
 }
 
 // sync reads the assistants, which other hosts that share the store may have made, revoked and heard of since.
-func (d *Door) sync(ctx context.Context) error {
+func (d *Gateway) sync(ctx context.Context) error {
 	d.reading.Lock()
 	defer d.reading.Unlock()
 	docs, err := d.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Assistants, Limit: 1000})
@@ -163,18 +163,18 @@ func (d *Door) sync(ctx context.Context) error {
 	return nil
 }
 
-// adopt makes seats for what was read. It returns those that are over since.
-func (d *Door) adopt(all []definition) (over []*seat) {
+// adopt makes endpoints for what was read. It returns those that are over since.
+func (d *Gateway) adopt(all []definition) (over []*endpoint) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, def := range all {
-		s := d.seats[def.Name]
+		s := d.endpoints[def.Name]
 		switch {
 		case s == nil:
-			d.seats[def.Name] = newSeat(d, def)
+			d.endpoints[def.Name] = newEndpoint(d, def)
 		case s.def.ID != def.ID:
 			over = append(over, s)
-			d.seats[def.Name] = newSeat(d, def)
+			d.endpoints[def.Name] = newEndpoint(d, def)
 		default:
 			if s.def.RevokedAt == nil && def.RevokedAt != nil { // one that was revoked here stays so whatever is stored
 				s.def.RevokedAt = def.RevokedAt
@@ -187,7 +187,7 @@ func (d *Door) adopt(all []definition) (over []*seat) {
 }
 
 // tidy removes the copies of assistants that are no longer active.
-func (d *Door) tidy() error {
+func (d *Gateway) tidy() error {
 	if d.o.Dir == "" {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (d *Door) tidy() error {
 		return fmt.Errorf("list copies for assistants: %w", err)
 	}
 	keep := map[string]bool{}
-	for _, s := range d.seats {
+	for _, s := range d.endpoints {
 		if s.def.status(d.o.Now()) == access.Active {
 			keep[s.def.ID] = true
 		}
@@ -215,51 +215,51 @@ func (d *Door) tidy() error {
 }
 
 // Forget removes a connection that was deleted from the assistants' copies.
-func (d *Door) Forget(id store.ConnectionID) (err error) {
+func (d *Gateway) Forget(id store.ConnectionID) (err error) {
 	for _, s := range d.all() {
-		if _, granted := s.window.grants[id]; granted {
+		if _, granted := s.view.grants[id]; granted {
 			err = errors.Join(err, s.forget(id))
 		}
 	}
 	return err
 }
 
-func (d *Door) all() []*seat {
+func (d *Gateway) all() []*endpoint {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Collect(maps.Values(d.seats))
+	return slices.Collect(maps.Values(d.endpoints))
 }
 
 // CloseAssistants ends all calls and returns once they are logged.
-func (d *Door) CloseAssistants() {
+func (d *Gateway) CloseAssistants() {
 	d.asks.close()
-	seats := d.all()
-	for _, s := range seats {
+	endpoints := d.all()
+	for _, s := range endpoints {
 		s.end()
 	}
-	d.book.close()
-	for _, s := range seats {
+	d.log.close()
+	for _, s := range endpoints {
 		s.leave(false)
 	}
 }
 
-// seat returns the assistant by that name, or store.ErrNotFound.
-func (d *Door) seat(name string) (*seat, error) {
+// endpoint returns the assistant by that name, or store.ErrNotFound.
+func (d *Gateway) endpoint(name string) (*endpoint, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.seats[name]
+	s := d.endpoints[name]
 	if s == nil {
 		return nil, fmt.Errorf("assistant: %w", store.ErrNotFound)
 	}
 	return s, nil
 }
 
-// current is seat, of an assistant that another host may have made.
-func (d *Door) current(ctx context.Context, name string) (*seat, error) {
+// current is endpoint, of an assistant that another host may have made.
+func (d *Gateway) current(ctx context.Context, name string) (*endpoint, error) {
 	if err := d.sync(ctx); err != nil {
 		return nil, err
 	}
-	return d.seat(name)
+	return d.endpoint(name)
 }
 
 const tokenPrefix = "sla_"
@@ -279,7 +279,7 @@ func digestOf(secret string) []byte {
 
 // AuthenticateAssistant returns the name of the token's assistant. It returns access.ErrUnauthenticated,
 // access.ErrKeyExpired, access.ErrKeyRevoked or an error of the store.
-func (d *Door) AuthenticateAssistant(ctx context.Context, token string) (name string, err error) {
+func (d *Gateway) AuthenticateAssistant(ctx context.Context, token string) (name string, err error) {
 	rest, ok := strings.CutPrefix(token, tokenPrefix)
 	id, secret, whole := strings.Cut(rest, "_")
 	if !ok || !whole || len(token) > 200 {
@@ -291,7 +291,7 @@ func (d *Door) AuthenticateAssistant(ctx context.Context, token string) (name st
 	digest := digestOf(secret)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, s := range d.seats {
+	for _, s := range d.endpoints {
 		if s.def.ID == id && subtle.ConstantTimeCompare(digest, s.def.Digest) == 1 {
 			return s.def.Name, s.def.err(d.o.Now())
 		}
@@ -301,13 +301,13 @@ func (d *Door) AuthenticateAssistant(ctx context.Context, token string) (name st
 
 // KnownAssistant checks an assistant that the owner named on the local socket. It returns the same errors as
 // AuthenticateAssistant.
-func (d *Door) KnownAssistant(ctx context.Context, name string) error {
+func (d *Gateway) KnownAssistant(ctx context.Context, name string) error {
 	if err := d.sync(ctx); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.seats[name]
+	s := d.endpoints[name]
 	if s == nil {
 		return access.ErrUnauthenticated
 	}
