@@ -181,6 +181,19 @@ func (u *recordUI) readPage(c *fiber.Ctx, b *recordsBody, after string) error {
 	return nil
 }
 
+// Further returns the address of the next page.
+func (b recordsBody) Further() string {
+	q := maps.Clone(b.More)
+	q.Set("after", b.Next)
+	return "/ui/records?" + q.Encode()
+}
+
+// ExportAs returns the address of an export of what is shown. A connector may have chosen any name for the stream.
+func (b recordsBody) ExportAs(format string) string {
+	return "/v1/connections/" + url.PathEscape(b.Connection) + "/streams/" + url.PathEscape(b.Stream) + "/export?format=" +
+		format + "&" + b.Export
+}
+
 // exported returns the query for exporting what is shown by the API.
 func (b *recordsBody) exported() string {
 	q := url.Values{"order": {strings.Replace(b.Order, string(store.ByEmitted), "time", 1)}}
