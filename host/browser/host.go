@@ -37,7 +37,7 @@ type Options struct {
 	ActionsPerMinute int
 	Watchdog         time.Duration // for establishing sessions; 0 is 2 min
 	EgressMode       string        // "": a namespace if the machine supports it
-	Table            *egress.Table // nil: as for network.Options
+	Table            *egress.Table // nil: as for egress.Options
 	Resolver         egress.Resolver
 	Log              *slog.Logger // nil discards messages
 	// Count increments a counter; it may be nil.

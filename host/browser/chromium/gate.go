@@ -33,8 +33,8 @@ var (
 
 // GateOptions configure a Gate. The zero value is what a host uses.
 type GateOptions struct {
-	Table    *egress.Table   // nil: as for network.Options
-	Resolver egress.Resolver // nil: as for network.Options
+	Table    *egress.Table   // nil: as for egress.Options
+	Resolver egress.Resolver // nil: as for egress.Options
 	Mode     string          // "": ModeNamespace where it is available, else ModeFlags
 	Limits   GateLimits      // zero: DefaultGateLimits
 	// AnyServerName leaves the content of tunnels unchecked: require_sni off.
