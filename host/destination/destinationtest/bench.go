@@ -30,7 +30,7 @@ func Bench(b *testing.B, k destination.Kind, place func() string,
 		shape, id := &destination.Shape{}, destination.StreamID{Connection: "mail", Stream: "items"}
 		var have *destination.Holding
 		for range benchBatches {
-			batch := &destination.Batch{ID: id, From: have, Rows: benchRows(shape, have)}
+			batch := &destination.Batch{ID: id, From: have, Rows: benchRows(shape, have), New: true} // as Bring fills a table
 			batch.To = destination.Holding{Mode: destination.Current, Mark: batch.Rows[len(batch.Rows)-1].Version,
 				Shape: shape.Clone()}
 			write := prepare(batch.Rows)
