@@ -181,16 +181,17 @@ func unauthenticated(err error) bool {
 }
 
 // cookieName returns the name of the session's cookie. Cookies are shared between ports, so without
-// TLS the port is part of the name.
+// TLS the port that the browser sees is part of the name. It is the same at all hosts behind one address.
 func cookieName(c *fiber.Ctx, r *request) string {
 	if r.https {
 		return "__Host-sluice"
 	}
-	port := 0
-	if at, ok := c.Context().LocalAddr().(*net.TCPAddr); ok {
-		port = at.Port
+	_, text, _ := net.SplitHostPort(string(c.Request().Host()))
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil { // a name alone is at the port of HTTP
+		port = 80
 	}
-	return "sluice_" + strconv.Itoa(port)
+	return "sluice_" + strconv.FormatUint(port, 10)
 }
 
 // setSession sets the session's cookie.

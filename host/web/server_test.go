@@ -166,6 +166,30 @@ func TestExposure(t *testing.T) {
 	}
 }
 
+// TestOneAddress: hosts that share a store and are reached at one address take each other's sessions, also without TLS.
+func TestOneAddress(t *testing.T) {
+	const at = "127.0.0.1:7500"
+	shared := memory(t)
+	one, _, _ := serveServer(t, web.ServerOptions{Store: shared, Hosts: []string{at}})
+	_, other, _ := serveServer(t, web.ServerOptions{Store: shared, Hosts: []string{at}})
+	link, err := one.LoginLink(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, _ := strings.Cut(link.PlainURL, "#")
+	own := []string{"Origin", "http://" + at, "Sec-Fetch-Site", "same-origin"}
+	r := send(t, dial(t, "tcp", other), "POST", "http://"+at+"/ui/session", `{"token":"`+token+`"}`, own...)
+	if r.StatusCode != 200 || len(r.Cookies()) != 1 {
+		t.Fatalf("%d %s", r.StatusCode, r.body)
+	}
+	own = append(own, "Cookie", r.Cookies()[0].Name+"="+r.Cookies()[0].Value)
+	for _, address := range []string{one.Addresses()[0].String(), other} {
+		if r := send(t, dial(t, "tcp", address), "GET", "http://"+at+"/ui/session", "", own...); r.StatusCode != 200 {
+			t.Errorf("the session at %s: %d %s", address, r.StatusCode, r.body)
+		}
+	}
+}
+
 // TestLogin follows the owner from the link to the end of the session.
 func TestLogin(t *testing.T) {
 	var audited []string
