@@ -71,7 +71,7 @@ soak: ## what make test does a slice of: whole corpora, years, campaigns of faul
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	@rm -f .cache/score
 	@SLUICE_SCORE=$(CURDIR)/.cache/score SLUICE_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} SLUICE_RESTORES=$${SOAK_CYCLES:-200} \
-	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Interrupted|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus|TenYears|Transcripts|Race|AttackPages|Clocks|Aged' $(SOAKED); \
+	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Interrupted|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus|TenYears|Ticks|Transcripts|Race|AttackPages|Clocks|Aged' $(SOAKED); \
 	  failed=$$?; $(GO) run ./tests/campaign/score .cache/score; exit $$failed
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)

@@ -388,14 +388,14 @@ func TestParts(t *testing.T) {
 	if n := len(names(t, filepath.Join(dir, "mail_items"))); n > 10 {
 		t.Errorf("%d files of 1,000 rows", n)
 	}
-	for range 90 {
-		step(more(20_000)...)
+	for range 70 {
+		step(more(10_000)...)
 	}
 	parts := names(t, filepath.Join(dir, "mail_items"))
 	if len(parts) > 64 {
 		t.Errorf("%d files", len(parts))
 	}
-	step(5, 900_000)
+	step(5, 500_000)
 	after := names(t, filepath.Join(dir, "mail_items"))
 	stay := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return !slices.Contains(after, p) })
 	if len(parts)-len(stay) > 2 {
@@ -407,7 +407,7 @@ func TestParts(t *testing.T) {
 		rows[r["_key"]] = r["_version"]
 		count++
 	}
-	if count != key || len(rows) != key || rows["5"] != fmt.Sprint(mark-1) || rows["900000"] != fmt.Sprint(mark) {
+	if count != key || len(rows) != key || rows["5"] != fmt.Sprint(mark-1) || rows["500000"] != fmt.Sprint(mark) {
 		t.Errorf("%d rows of %d keys, want %d", count, len(rows), key)
 	}
 	var m struct {

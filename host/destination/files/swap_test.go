@@ -48,7 +48,7 @@ func readByPattern(t *testing.T, k format, exchanged bool) {
 		t.Fatal(err)
 	}
 	defer sink.Close()
-	s, want := growing(150)
+	s, want := growing(75)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
