@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -113,5 +115,24 @@ func TestKeptForAnother(t *testing.T) {
 		app.RunRequest{Connector: load(t, h, published(t, id, "1", "Mailbox"))}); err == nil ||
 		!strings.Contains(err.Error(), "other.example") {
 		t.Errorf("a connection was made over what another connector collected: %v", err)
+	}
+}
+
+// Another module of the same size is not taken for the one that was checked last.
+func TestCheckedLast(t *testing.T) {
+	h := openHost(t)
+	good := askModule(t)
+	first, err := h.LoadBytes(good, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := bytes.Clone(good)
+	bad[len("\x00asm\x01\x00\x00\x00")] = 0xff // no kind of section
+	if l, err := h.LoadBytes(bad, nil); err == nil {
+		t.Errorf("a broken module is %s", l.Module.Digest)
+	}
+	again, err := h.LoadBytes(bytes.Clone(good), nil)
+	if err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("the same module is %+v, %v", again, err)
 	}
 }

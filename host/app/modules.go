@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -19,6 +21,7 @@ import (
 type modules struct {
 	*directory
 	checked checkedModules
+	last    atomic.Pointer[sandbox.Module] // what checkModule returned last; never modified
 }
 
 func (ms *modules) modulePath(d store.Digest) string {
