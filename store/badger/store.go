@@ -94,7 +94,7 @@ func newDisk(dir string, opts Options) *disk {
 		loading: make(chan struct{}, 1),
 		windows: windows{most: maxWindows},
 		visible: visible{pinned: make(map[uint64]int), streams: make(map[streamKey]*stream),
-			idle: idleStreams{most: opts.memory / 4, all: make(map[streamKey]*stream)}},
+			idle: idleStreams{most: opts.memory / 12, all: make(map[streamKey]*stream)}},
 
 		questions: store.NewSealer(),
 	}
