@@ -17,6 +17,7 @@ var abilities = []struct {
 	prefixes []string
 }{
 	{"hand over records and cursors", list(abi.ModuleCore, "start", "emit", "checkpoint", "done")},
+	{"attach files to its records", list(abi.ModuleCore, "attach")},
 	{"report progress, gaps and what it skipped",
 		list(abi.ModuleCore, "progress", "skip", "gap", "recovered", "coverage")},
 	{"ask you something and wait for the answer", list(abi.ModuleCore, "interact")},
