@@ -70,7 +70,7 @@ func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, 
 		if r.batch.From != nil {
 			r.batch.From.Table, r.batch.To.Table = table, table
 		}
-		// Versions up to w.Last were there before the first page was read, so that each key has been current in one of them.
+		// Versions up to w.Last were there before the first page was read: each key is at most once among them.
 		r.batch.New = first && (len(r.batch.Rows) == 0 || r.batch.Rows[len(r.batch.Rows)-1].Version <= w.Last)
 		if kept := r.batch.To; r.more && kept.Mark < w.Last {
 			next = readAhead(ctx, src, w, &kept, kept, verbatim, files)

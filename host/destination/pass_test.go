@@ -58,7 +58,7 @@ func (r *recorder) Apply(_ context.Context, b *destination.Batch) error {
 	return nil
 }
 
-// A batch is called new as long as the table cannot have its keys: before the first change of a record that was brought.
+// A batch is called new while the table cannot have its keys: before the first change of a record that was brought.
 func TestNew(t *testing.T) {
 	m := &moving{version: 30_000}
 	for v := range m.version {
