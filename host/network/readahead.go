@@ -16,6 +16,9 @@ const (
 	maxReadAheads   = 8
 )
 
+// pieces holds unused pieces: many bodies are short and of unknown length.
+var pieces = sync.Pool{New: func() any { return new([readPiece]byte) }}
+
 // A readAhead reads a body while the guest processes the previous piece, so that the next one
 // is ready when it is wanted. Like any Stream it has one reader at a time.
 type readAhead struct {
@@ -91,7 +94,7 @@ func (a *readAhead) fill() {
 			return
 		}
 		if piece == nil {
-			piece = make([]byte, readPiece)
+			piece = pieces.Get().(*[readPiece]byte)[:]
 			made++
 		}
 		if a.fillOne(piece) {
@@ -109,8 +112,11 @@ func (a *readAhead) fillOne(piece []byte) (ended bool) {
 		a.mu.Lock()
 		a.err = err
 		done := err != nil || a.aborted || n == len(piece) || n > 0 && len(a.ready) == 0
-		if done && n > 0 {
+		switch {
+		case done && n > 0:
 			a.ready = append(a.ready, piece[:n])
+		case done:
+			a.free = append(a.free, piece)
 		}
 		ended = err != nil || a.aborted
 		a.changed.Broadcast()
@@ -137,6 +143,17 @@ func (a *readAhead) Close() error {
 	if !never {
 		a.Abort()
 		<-a.stopped
+		a.recycle()
 	}
 	return a.Stream.Close()
+}
+
+// recycle gives back the pieces, except the current one, which may be on its way to the guest.
+func (a *readAhead) recycle() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, piece := range append(a.free, a.ready...) {
+		pieces.Put((*[readPiece]byte)(piece[:readPiece]))
+	}
+	a.free, a.ready = nil, nil
 }

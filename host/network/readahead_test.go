@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"testing"
 	"time"
 
@@ -98,6 +99,44 @@ func TestAhead(t *testing.T) {
 	}
 	if err := s.Close(); err != nil && !errors.Is(err, io.EOF) {
 		t.Error(err)
+	}
+}
+
+// TestAheadAllocates: a short body of unknown length takes no pieces of its own.
+func TestAheadAllocates(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(make([]byte, 20_000)) // chunked, since it is longer than the server's buffer
+	})
+	s := network.NewSession(client(t, egress.Options{}, e))
+	defer func() { _ = s.Close() }()
+	one := func() {
+		handle, got := handleOf(t, s, base+"/"), 0
+		for {
+			b, errno := s.Handle(t.Context(), abi.CallRead, abi.AppendRead(nil, handle, 32<<10))
+			if errno != abi.OK {
+				t.Fatal(errno)
+			}
+			if got += len(b); len(b) == 0 {
+				break
+			}
+		}
+		if got != 20_000 {
+			t.Fatalf("%d bytes", got)
+		}
+		if _, errno := s.Handle(t.Context(), abi.CallClose, binary.LittleEndian.AppendUint32(nil, handle)); errno != abi.OK {
+			t.Fatal(errno)
+		}
+	}
+	const bodies = 64
+	var before, after runtime.MemStats
+	one()
+	runtime.ReadMemStats(&before)
+	for range bodies {
+		one()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / bodies; each > 256<<10 {
+		t.Errorf("%d bytes are allocated for a body", each)
 	}
 }
 
