@@ -41,6 +41,8 @@ type suspendedRun struct {
 	ctx    context.Context        // ends when this host gives the run up
 	stop   context.CancelFunc
 	gone   chan struct{} // closed when its goroutine has ended
+	// withdraw withdraws its question, for a cancellation; nil unless it is asked. The mutex of suspendedRuns guards it.
+	withdraw context.CancelFunc
 }
 
 func newSuspendedRuns(rs *runs) *suspendedRuns {
@@ -107,6 +109,9 @@ func (ss *suspendedRuns) cancel(id store.RunID, c run.CancelRequest) bool {
 	case s.cancel <- c:
 	default: // a request is pending already
 	}
+	if s.withdraw != nil {
+		s.withdraw()
+	}
 	return true
 }
 
@@ -152,49 +157,78 @@ const (
 	againAfter = 2 * time.Second // delay of the first retry, which doubles each time
 )
 
-// sleep waits for a reason to resume a run, and resumes it. It is the goroutine of a suspended run.
+// sleep waits for a reason to resume a run, and resumes it. It is the goroutine of a suspended run. While it waits, it
+// holds no more than the question, since many runs may sleep for long, and reads the run again afterwards.
 func (ss *suspendedRuns) sleep(s *suspendedRun) {
 	defer ss.woken(s.lease.RunID)
-	sus, secret, err := ss.find(s)
-	if closed(err) || errors.Is(err, store.ErrFenced) || s.ctx.Err() != nil { // an admitted host takes it, or has taken it
-		return
-	}
-	if err != nil {
-		ss.end(s, "The run cannot be resumed: "+err.Error()+".")
-		return
-	}
-	if n := ss.failures(s.lease.RunID); n >= mostTries {
-		ss.end(s, fmt.Sprintf("The run could not be resumed %d times.", n))
-		return
-	} else if n > 0 && !rest(s.ctx, againAfter<<(n-1)) {
+	q, ok := ss.begin(s)
+	if !ok {
 		return
 	}
 	call := call{cause: "host_started"}
-	if sus.Open.ID != "" {
-		call = ss.awaken(s, sus)
+	if q != nil {
+		call = ss.awaken(s, q)
 	}
 	if ss.ctx.Err() != nil || s.ctx.Err() != nil && call.answer == nil && call.cancel == nil {
 		return
 	}
+	sus, secret, ok := ss.find(ss.ctx, s)
+	if !ok {
+		ss.runs.broker.Forget(s.lease.RunID) // or who answered would wait
+		return
+	}
 	sus.Cause, call.secret = call.cause, secret
 	if err := ss.resume(s, sus, call); err != nil && ss.ctx.Err() == nil {
+		ss.setLease(s, sus.Lease) // the attempt may have taken it over
 		ss.endFor(s, err)
 	}
 }
 
-// find reads a suspended run and claims it. While the store is unavailable, it retries.
-func (ss *suspendedRuns) find(s *suspendedRun) (sus *run.Suspended, secret []byte, err error) {
+// begin claims a suspended run and returns its open question, nil for a run that does not wait for its owner. It
+// reports false if the run does not sleep here.
+func (ss *suspendedRuns) begin(s *suspendedRun) (q *run.Question, ok bool) {
+	sus, _, ok := ss.find(s.ctx, s)
+	if !ok {
+		return nil, false
+	}
+	if n := ss.failures(s.lease.RunID); n >= mostTries {
+		ss.end(s, fmt.Sprintf("The run could not be resumed %d times.", n))
+		return nil, false
+	} else if n > 0 && !rest(s.ctx, againAfter<<(n-1)) {
+		return nil, false
+	}
+	if sus.Open.ID == "" {
+		return nil, true
+	}
+	q = new(sus.Question)
+	if at := sus.Open.ExpiresAt; at != nil {
+		q.Timeout = max(1, at.Sub(store.Now(ss.runs.Store)))
+	}
+	return q, true
+}
+
+// find reads a suspended run and claims it. While the store is unavailable, it retries until ctx ends. It ends a run
+// that cannot be resumed. It reports false for such a run, and for one that an admitted host takes or has taken.
+func (ss *suspendedRuns) find(ctx context.Context, s *suspendedRun) (sus *run.Suspended, secret []byte, ok bool) {
+	var err error
 	for wait := againAfter; ; wait = longer(wait) {
 		if sus, secret, err = ss.suspension(s.lease); err == nil {
 			err = ss.claim(s, sus)
 		}
-		if err == nil {
+		if err == nil && s.before == nil {
 			err = ss.note(s)
 		}
-		if !errors.Is(err, store.ErrUnavailable) || !rest(s.ctx, wait) {
-			return sus, secret, err
+		if !errors.Is(err, store.ErrUnavailable) || !rest(ctx, wait) {
+			break
 		}
 	}
+	if closed(err) || errors.Is(err, store.ErrFenced) || ctx.Err() != nil {
+		return nil, nil, false
+	}
+	if err != nil {
+		ss.end(s, "The run cannot be resumed: "+err.Error()+".")
+	}
+	return sus, secret, err == nil
 }
 
 // note notes what was withdrawn from the connection of a run before, so that it is cancelled by what is withdrawn later.
@@ -203,7 +237,7 @@ func (ss *suspendedRuns) note(s *suspendedRun) error {
 	if err == nil {
 		ss.mu.Lock()
 		defer ss.mu.Unlock()
-		s.before = &c.Withdrawals
+		s.before = new(c.Withdrawals) // and does not keep c
 	}
 	return err
 }
@@ -254,10 +288,16 @@ func (ss *suspendedRuns) claim(s *suspendedRun, sus *run.Suspended) error {
 	if err != nil {
 		return err
 	}
+	sus.Lease = l
+	ss.setLease(s, l)
+	return nil
+}
+
+// setLease sets the current lease of a run.
+func (ss *suspendedRuns) setLease(s *suspendedRun, l store.Lease) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	s.lease, sus.Lease = l, l
-	return nil
+	s.lease = l
 }
 
 // A call is the reason to wake a run.
@@ -269,34 +309,29 @@ type call struct {
 }
 
 // awaken asks the question of a run and returns the reason to resume it.
-func (ss *suspendedRuns) awaken(s *suspendedRun, sus *run.Suspended) call {
-	ctx, stop := context.WithCancel(s.ctx)
+func (ss *suspendedRuns) awaken(s *suspendedRun, q *run.Question) call {
+	ctx, stop := context.WithTimeout(s.ctx, cmp.Or(q.Timeout, 1<<62)) // no limit
 	defer stop()
-	if at := sus.Open.ExpiresAt; at != nil {
-		sus.Question.Timeout = at.Sub(store.Now(ss.runs.Store))
-		ctx, stop = context.WithTimeout(ctx, sus.Question.Timeout)
-		defer stop()
-	}
-	type asked struct {
-		answer host.Answer
-		err    error
-	}
-	answers := make(chan asked, 1)
-	go func() {
-		a, err := ss.runs.broker.Ask(ctx, sus.Question)
-		answers <- asked{a, err}
-	}()
-	select {
-	case a := <-answers:
-		if a.err != nil { // the time is over, or this process is stopping
-			return call{cause: "timeout"}
+	if ss.asking(s, stop) {
+		if a, err := ss.runs.broker.Ask(ctx, *q); err == nil {
+			return call{cause: "answered", answer: &a}
 		}
-		return call{cause: "answered", answer: &a.answer}
-	case c := <-s.cancel:
-		stop()
-		<-answers
-		return call{cause: "cancelled", cancel: &c}
 	}
+	select {
+	case c := <-s.cancel:
+		return call{cause: "cancelled", cancel: &c}
+	default: // the time is over, or this process is stopping
+		return call{cause: "timeout"}
+	}
+}
+
+// asking prepares for a cancellation that arrives while the question is open. It reports false if one has arrived
+// already.
+func (ss *suspendedRuns) asking(s *suspendedRun, withdraw context.CancelFunc) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s.withdraw = withdraw
+	return len(s.cancel) == 0
 }
 
 // longer returns the delay after wait.

@@ -22,16 +22,20 @@ import (
 // A tampered store gives out other journals than were put into it.
 type tampered struct {
 	store.Store
-	mu   sync.Mutex
-	with map[store.RunID][][]byte // pieces, nil for none
+	mu     sync.Mutex
+	with   map[store.RunID][][]byte // pieces, nil for none
+	beside map[store.RunID][]byte   // the first of those beside the order
 }
 
 // Journal implements store.Store.
 func (s *tampered) Journal(ctx context.Context, id store.RunID, n uint64) ([]byte, error) {
 	s.mu.Lock()
 	pieces, ok := s.with[id]
+	beside := s.beside[id]
 	s.mu.Unlock()
 	switch {
+	case n == 1<<62 && beside != nil:
+		return beside, nil
 	case !ok:
 		return s.Store.Journal(ctx, id, n)
 	case n >= 1<<61: // those beside the order
@@ -99,7 +103,7 @@ func TestDamaged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			st := &tampered{Store: h.Store, with: map[store.RunID][][]byte{}}
+			st := &tampered{Store: h.Store, with: map[store.RunID][][]byte{}, beside: map[store.RunID][]byte{}}
 			h.Store = st
 			s, err := h.Service(t.Context(), app.ServiceOptions{Grace: time.Millisecond})
 			if err != nil {
@@ -120,8 +124,12 @@ func TestDamaged(t *testing.T) {
 				d.do(command{Install: made(t, "clerk")})
 				d.waiting(name + "-other")
 				for what, damage := range damages {
-					t.Run(name+": "+what, func(t *testing.T) { d.t = t; d.damage(fmt.Sprintf("%s-%d", name, d.runs), damage) })
+					t.Run(name+": "+what, func(t *testing.T) { d.t = t; d.damage(fmt.Sprintf("%s-%d", name, d.runs), damage, nil) })
 				}
+				t.Run(name+": one beside the others", func(t *testing.T) {
+					d.t = t
+					d.damage(name+"-beside", func(p, _, _ [][]byte) [][]byte { return p }, []byte("no piece"))
+				})
 			}
 		})
 	}
@@ -182,7 +190,8 @@ func (d *damaging) stored(connection string) uint64 {
 	return page.Version
 }
 
-func (d *damaging) damage(connection string, damage func(pieces, before, other [][]byte) [][]byte) {
+func (d *damaging) damage(connection string, damage func(pieces, before, other [][]byte) [][]byte,
+	beside []byte) {
 	t, other := d.t, d.other
 	open, before, pieces := d.waiting(connection)
 	id, stored := open.Run.ID, d.stored(connection)
@@ -191,7 +200,7 @@ func (d *damaging) damage(connection string, damage func(pieces, before, other [
 	d.witness.mu.Unlock()
 	changed := damage(pieces, before, other)
 	d.store.mu.Lock()
-	d.store.with[id] = changed
+	d.store.with[id], d.store.beside[id] = changed, beside
 	d.store.mu.Unlock()
 	_, err := d.service.do(host.As(t.Context(), host.Principal{ID: "owner", Transport: "ui"}),
 		command{Answer: id, Value: json.RawMessage(`{"code": "` + plantedCode + `"}`)})
