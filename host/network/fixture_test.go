@@ -1,42 +1,14 @@
 package network_test
 
 import (
-	"context"
 	"encoding/binary"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sluicehost/sluice/host/egress"
 )
-
-// names is a resolver that remembers what it was asked.
-type names struct {
-	answers map[string][]string
-
-	mu    sync.Mutex
-	asked []string
-}
-
-func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	host = strings.TrimSuffix(host, ".") // asked for as it is, without search domains
-	n.asked = append(n.asked, host)
-	var out []netip.Addr
-	for _, a := range n.answers[host] {
-		out = append(out, netip.MustParseAddr(a))
-	}
-	if out == nil {
-		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-	}
-	return out, nil
-}
 
 // quick is a pace that holds nobody back.
 func quick() *egress.RateLimiter {
