@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
@@ -68,7 +69,7 @@ func Candidates(all []store.Member, self string, labels []string) []store.Member
 // RehearseAs is Rehearse of guests that are changed.
 func RehearseAs(ctx context.Context, h *Host, l *Loaded, recording []byte, answers map[string]host.Answer,
 	wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
-	return h.rehearse(ctx, l, recording, answers, wrap)
+	return h.rehearse(ctx, l, recording, answers, time.Hour, wrap)
 }
 
 // SetFault has do called between the steps of a backup, a restore or a copy.

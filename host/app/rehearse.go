@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -16,12 +17,6 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/drivers"
-)
-
-// Limits of a rehearsal.
-const (
-	MostStops       = 16              // the most places at which a connector is stopped
-	RehearsedWithin = 2 * time.Minute // after which no further place is tried
 )
 
 // A Rehearsal is the outcome of stopping a connector and resuming it from its journal.
@@ -43,15 +38,15 @@ func (h *Host) HostBound(l *Loaded) string {
 // interaction id; nil means that no owner is there to be asked. Each time it is stopped at another place and
 // resumed from its journal, as when one host stops and the next one starts, and has to end with the same records
 // and cursors. A resumable connector is stopped before each of its calls, another one at each of its questions,
-// since that is where the hosts of its runs may end. If there are more than MostStops places, that many are
-// tried, evenly spread.
-func (h *Host) Rehearse(ctx context.Context, l *Loaded, recording []byte,
-	answers map[string]host.Answer) (*Rehearsal, error) {
-	return h.rehearse(ctx, l, recording, answers, func(g run.Guest) run.Guest { return g })
+// since that is where the hosts of its runs may end. After within no further place is tried; those that were are
+// evenly spread.
+func (h *Host) Rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer,
+	within time.Duration) (*Rehearsal, error) {
+	return h.rehearse(ctx, l, recording, answers, within, func(g run.Guest) run.Guest { return g })
 }
 
 func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer,
-	wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
+	within time.Duration, wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
 	tape, err := egress.ParseRecording(recording)
 	if err != nil {
 		return nil, err
@@ -60,7 +55,7 @@ func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answer
 		host: h, answers: answers, wrap: wrap, before: goesOn(l.Manifest),
 		request: RunRequest{Connector: l, Replay: &Recording{tape}, rehearsed: true, sealed: newJournalKey()},
 	}
-	out, until := &Rehearsal{At: "question"}, time.Now().Add(RehearsedWithin)
+	out, until := &Rehearsal{At: "question"}, time.Now().Add(within)
 	if r.before {
 		out.At = "call"
 	}
@@ -73,9 +68,13 @@ func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answer
 		return out, nil
 	}
 	out.Places = whole.places
-	for _, place := range spread(out.Places, MostStops) {
+	last := out.Places // at which it can be stopped
+	for _, place := range spread(out.Places) {
+		if place > last {
+			continue
+		}
 		if time.Now().After(until) {
-			out.Untried = fmt.Sprintf("it takes more than %s to try the others", RehearsedWithin)
+			out.Untried = fmt.Sprintf("it takes more than %s to try the others", within)
 			return out, nil
 		}
 		again, err := r.perform(ctx, place)
@@ -83,8 +82,8 @@ func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answer
 			return nil, err
 		}
 		if !again.stopped {
-			out.Bound = fmt.Sprintf("from %s %d on: %s", out.At, place, again.result.HostBound)
-			return out, nil
+			last, out.Bound = place-1, fmt.Sprintf("from %s %d on: %s", out.At, place, again.result.HostBound)
+			continue
 		}
 		out.Tried++
 		if out.Differs = whole.difference(again); out.Differs != "" {
@@ -95,16 +94,13 @@ func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answer
 	return out, nil
 }
 
-// spread returns at most most of the numbers from 1 to n, evenly spread, with the first and the last.
-func spread(n, most int) (out []int) {
-	if n <= most {
-		for i := range n {
-			out = append(out, i+1)
+// spread returns the numbers from 1 to n in an order whose beginnings are evenly spread: those that a high power of
+// two divides come first.
+func spread(n int) (out []int) {
+	for step := 1 << bits.Len(uint(n)); step > 0; step /= 2 {
+		for i := step; i <= n; i += 2 * step {
+			out = append(out, i)
 		}
-		return out
-	}
-	for i := range most {
-		out = append(out, 1+i*(n-1)/(most-1))
 	}
 	return out
 }

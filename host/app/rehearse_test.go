@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -109,7 +110,7 @@ func TestRehearseBound(t *testing.T) {
 	module := askModule(t, `"sluice": {`, `"sluice": {"resumable": true,`)
 	l, recording, said := recordedRun(t, h, module,
 		`{"pause_ms": 1, "ask": [{"kind": "back_off", "message": "A moment."}]}`)
-	got, err := h.Rehearse(t.Context(), l, recording, said)
+	got, err := h.Rehearse(t.Context(), l, recording, said, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,12 +89,16 @@ With --json: one object.`,
 			}
 			return c.withStore(cmd.Context(), func(k *client.Client) error {
 				d, err := k.AddDestination(cmd.Context(), q)
-				if err == nil && secret != "" {
+				if err != nil {
+					return err
+				}
+				if secret != "" {
 					c.warnf("What is sent is signed with %s; keep it, it is not shown again.", secret)
 				}
-				if err == nil && c.ownHost { // there is no running host to feed it
-					d, err = k.SyncDestination(cmd.Context(), q.Name)
+				if !c.ownHost { // a running host feeds it
+					return c.printDestination(d)
 				}
+				d, err = k.SyncDestination(cmd.Context(), q.Name)
 				return c.printSynced(d, err)
 			})
 		},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -13,6 +14,9 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
+
+// rehearsedWithin is how long a check stops a connector at ever more places.
+const rehearsedWithin = 2 * time.Minute
 
 // rehearse reports whether a connector does the same again when it is stopped and resumed from its journal.
 func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Client, report *checkReport,
@@ -29,7 +33,7 @@ func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Cli
 	if answers != nil {
 		given = answers.all
 	}
-	out, err := h.Rehearse(ctx, q.Connector, []byte(r.Text), given)
+	out, err := h.Rehearse(ctx, q.Connector, []byte(r.Text), given, rehearsedWithin)
 	if err != nil {
 		return err
 	}
