@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -117,22 +118,26 @@ func TestDone(t *testing.T) {
 // records before it still arrive.
 func TestPanic(t *testing.T) {
 	h := &tape{}
+	line := 0 // before that of the panic
 	exit := h.drive(t, func(_ context.Context, run *guest.Run) error {
 		if err := run.Emit("a", "1", struct{}{}); err != nil {
 			return err
 		}
 		var m map[string]int
+		_, _, line, _ = runtime.Caller(0)
 		m["a"] = 1 //lint:ignore SA5000 the panic is the point
 		return nil
 	})
 	if exit != 1 || len(h.calls) != 4 || h.calls[1] != "emit 1 records" {
 		t.Fatalf("exit %d, calls %q", exit, h.calls)
 	}
-	if !strings.HasPrefix(h.calls[2],
-		`log {"level":"error","message":"panic: assignment to entry in nil map at guest-sdk/drive_test.go:120","fields":{"stack":"goroutine`) || !strings.Contains(h.calls[2], "drive_test.go") {
+	message := fmt.Sprintf("panic: assignment to entry in nil map at guest-sdk/drive_test.go:%d", line+1)
+	if !strings.HasPrefix(h.calls[2], `log {"level":"error","message":"`+message+`","fields":{"stack":"goroutine`) ||
+		!strings.Contains(h.calls[2], "drive_test.go") {
 		t.Errorf("log %s", h.calls[2])
 	}
-	if want := `done {"status":"failed","records_emitted":1,"error":{"message":"panic: assignment to entry in nil map at guest-sdk/drive_test.go:120","code":"panic","retryable":false}}`; h.last() != want {
+	want := `done {"status":"failed","records_emitted":1,"error":{"message":"` + message + `","code":"panic","retryable":false}}`
+	if h.last() != want {
 		t.Errorf("%s\nwant %s", h.last(), want)
 	}
 }
@@ -144,8 +149,7 @@ func (panicky) MarshalJSON() ([]byte, error) { panic("ouch") }
 
 func TestPanicWithinEmit(t *testing.T) {
 	h := &tape{}
-	if exit := h.drive(t, func(_ context.Context,
-		run *guest.Run) error {
+	if exit := h.drive(t, func(_ context.Context, run *guest.Run) error {
 		return run.Emit("a", "1", panicky{})
 	}); exit != 1 || !strings.Contains(h.last(), "panic: ouch") {
 		t.Errorf("exit %d, calls %q", exit, h.calls)

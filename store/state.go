@@ -50,8 +50,7 @@ func OldestGaps(kept []KeptGap, status string) (gaps []DetailGap) {
 			gaps = append(gaps, k.Gap())
 		}
 	}
-	slices.SortFunc(gaps, func(a,
-		b DetailGap) int {
+	slices.SortFunc(gaps, func(a, b DetailGap) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return gaps

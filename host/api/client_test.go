@@ -66,8 +66,7 @@ func header(name, value string) option {
 
 func once(key string) option { return header("Idempotency-Key", key) }
 
-var httpClient = &http.Client{CheckRedirect: func(*http.Request,
-	[]*http.Request) error {
+var httpClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 	return http.ErrUseLastResponse
 }}
 

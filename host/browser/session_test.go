@@ -286,8 +286,7 @@ func TestNotStarted(t *testing.T) {
 func TestPageOfAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
-		d := newDesk(t, func(o *browser.Options,
-			_ *browser.SessionOptions) {
+		d := newDesk(t, func(o *browser.Options, _ *browser.SessionOptions) {
 			o.Log = slog.New(slog.NewTextHandler(&said, nil))
 		})
 		defer d.end(t)

@@ -200,8 +200,7 @@ func TestTokenInFragment(t *testing.T) {
 func TestRedirectedPlain(t *testing.T) {
 	seen := ""
 	other, otherEntry := serve(t, func(_ http.ResponseWriter, r *http.Request) { seen = fmt.Sprint(r.Header) })
-	base, e := serve(t, func(w http.ResponseWriter,
-		r *http.Request) {
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other, http.StatusTemporaryRedirect)
 	})
 	s := network.NewSession(client(t, egress.Options{}, e, otherEntry))

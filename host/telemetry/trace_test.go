@@ -137,8 +137,7 @@ func TestNoEndpoint(t *testing.T) {
 // OpenTelemetry's variables say more than the host does; an export that
 // fails is reported when the host ends, or in its log before.
 func TestEnvironment(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 	}))
 	defer server.Close()

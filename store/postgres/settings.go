@@ -88,8 +88,7 @@ const tooOld = 3600
 // Weaknesses returns the risks of keeping data on this server; see store.Weaknesses.
 func (s *Store) Weaknesses(ctx context.Context) (all []store.Weakness, err error) {
 	var v server
-	if err := s.read(ctx, func(ctx context.Context,
-		c *conn) (err error) {
+	if err := s.read(ctx, func(ctx context.Context, c *conn) (err error) {
 		v, err = look(ctx, c.Conn)
 		return err
 	}); err != nil {

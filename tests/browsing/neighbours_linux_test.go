@@ -77,8 +77,7 @@ func TestNeighbours(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: only browsers of a root host have uids of their own")
 	}
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "<!doctype html>x")
 	}))
 	defer site.Close()

@@ -23,8 +23,7 @@ func (inward) LookupNetIP(context.Context, string, string) ([]netip.Addr, error)
 // the browser sees only a failed tunnel. An untrusted certificate is an error of its
 // own, which nothing overrides.
 func TestRefusedOverTLS(t *testing.T) {
-	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "<p id=in>inside</p>")
 	}))
 	defer secure.Close()

@@ -16,8 +16,7 @@ var journalKey = bytes.Repeat([]byte{7}, 32)
 // killed is a run of a resumable connector that stored a record, and whose host is gone.
 func (g *stage) killed(t *testing.T) *drive {
 	t.Helper()
-	d := g.drive(t, func(_ *run.Input,
-		deps *run.Deps) {
+	d := g.drive(t, func(_ *run.Input, deps *run.Deps) {
 		deps.History = &run.History{Key: journalKey, Resumable: true}
 	}).started()
 	d.guest.does(aRecord)

@@ -334,8 +334,7 @@ func (s *Screen) FocusOn(ctx context.Context, node page.Ref) error {
 	if err != nil {
 		return err
 	}
-	return t.at(ctx, node, func(ctx context.Context, w *world,
-		n int) error {
+	return t.at(ctx, node, func(ctx context.Context, w *world, n int) error {
 		return w.said(ctx, "focusNode", n, false, "-")
 	})
 }

@@ -26,8 +26,7 @@ import (
 // secure starts a server with TLS and returns its port.
 func secure(t *testing.T) string {
 	t.Helper()
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
-		r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.TLS.ServerName)
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
