@@ -71,10 +71,22 @@ func (a *activeRuns) cancelWithdrawn(ctx context.Context, st store.Connections, 
 		case err != nil:
 			failed = errors.Join(failed, fmt.Errorf("look at connection %s: %w", id, err))
 		case c.Withdrawals != before:
-			a.cancel(id, revoked)
+			a.cancelPlanned(id, before)
 		}
 	}
 	return failed
+}
+
+// cancelPlanned cancels the run of a connection that was planned before something was withdrawn, and no later one that
+// took its place meanwhile.
+func (a *activeRuns) cancelPlanned(id store.ConnectionID, before uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r, ok := a.runs[id]; !ok && a.cancelSuspended != nil {
+		a.cancelSuspended(id, revoked)
+	} else if ok && r.withdrawals == before {
+		r.Cancel(revoked)
+	}
 }
 
 // has reports whether this host performs a run.
