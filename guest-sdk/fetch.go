@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -53,6 +54,9 @@ func (r *Response) Get(name string) string {
 // inlineBytes is the longest body that is delivered with its answer. For a longer one,
 // another call costs less than the copy.
 const inlineBytes = 64 << 10
+
+// readBytes is how much of a longer body one call fetches for readers of small pieces, such as a json.Decoder.
+const readBytes = 64 << 10
 
 // Fetch makes an HTTP request. Its error is an *Error of the host; EPROTO and ECANCELED end
 // the run, others do not. EDENIED means that the server or a header is not granted. While
@@ -128,7 +132,10 @@ func newResponse(r *Run, reply []byte) (*Response, error) {
 		return nil, fmt.Errorf("guest: malformed reply of the host: %w", err)
 	}
 	body := &responseBody{run: r, handle: head.Handle, readStarted: len(begun) > 0}
-	body.reader = io.MultiReader(bytes.NewReader(begun), (*rest)(body))
+	body.reader = bytes.NewReader(begun)
+	if body.handle != 0 {
+		body.reader = io.MultiReader(body.reader, bufio.NewReaderSize((*rest)(body), readBytes))
+	}
 	return &Response{Status: head.Status, URL: head.URL, Header: head.Header, Body: body}, nil
 }
 

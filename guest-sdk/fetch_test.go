@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -18,7 +19,7 @@ import (
 type teller struct {
 	crowd
 	reply, rest, asked string
-	closes             int
+	reads, closes      int
 }
 
 func (h *teller) Call(call abi.Call, request []byte) ([]byte, error) {
@@ -35,6 +36,7 @@ func (h *teller) Call(call abi.Call, request []byte) ([]byte, error) {
 }
 
 func (h *teller) Read(_ int32, dst []byte) (int, error) {
+	h.reads++
 	n := copy(dst, h.rest)
 	h.rest = h.rest[n:]
 	return n, nil
@@ -98,6 +100,26 @@ func TestFetch(t *testing.T) {
 			}
 			*c.host = before
 		}
+	}
+}
+
+// TestSmallReads: who reads a long body in small pieces does not call the host for each of them.
+func TestSmallReads(t *testing.T) {
+	host := &teller{reply: `{"handle":7,"status":200,"headers":[],"url":"http://h/"}`, rest: strings.Repeat("text", 50_000)}
+	guest.Drive(t.Context(), guest.Connector{Collect: func(_ context.Context, run *guest.Run) error {
+		res, err := run.Fetch(guest.Request{URL: "http://h/"})
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(iotest.OneByteReader(res.Body))
+		if len(body) != 200_000 || err != nil {
+			t.Errorf("%d bytes, %v", len(body), err)
+		}
+		return nil
+	}}, host)
+	if host.reads > 6 {
+		t.Errorf("%d calls for 200,000 bytes", host.reads)
 	}
 }
 
