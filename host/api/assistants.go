@@ -7,7 +7,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/web"
@@ -35,14 +34,16 @@ type decided struct {
 func (a *assistantAPI) routes() []route {
 	one := "/v1/assistants/:name"
 	return documented("api.md#assistants", []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/assistants", Owner: true, Handle: a.list},
+		{Route: web.Route{Method: "GET", Path: "/v1/assistants", Owner: true,
+			Handle: list(a.assistants.Assistants, func(x host.Assistant) string { return x.Name })},
 			summary: "List assistants and what each may see", query: paging, answer: web.List[host.Assistant]{}},
 		{Route: web.Route{Method: "POST", Path: "/v1/assistants", Owner: true, Handle: a.add},
 			summary: "Make an assistant; its token is shown once", body: host.NewAssistant{},
 			answer: host.Assistant{}, status: 201, codes: []string{"conflict"}},
-		{Route: web.Route{Method: "GET", Path: one, Owner: true, Handle: a.get},
+		{Route: web.Route{Method: "GET", Path: one, Owner: true, Handle: answer(slugIn, a.assistants.Assistant)},
 			summary: "One assistant", answer: host.Assistant{}},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "revoke", Owner: true, Keyed: true, Handle: a.revoke},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "revoke", Owner: true, Keyed: true,
+			Handle: answer(slugIn, a.assistants.RevokeAssistant)},
 			summary: "End an assistant at once", answer: host.Assistant{}},
 		{Route: web.Route{Method: "GET", Path: one + "/calls", Owner: true, Handle: a.calls},
 			summary: "What an assistant called, newest first; those that wait for a yes before all", query: paging,
@@ -53,26 +54,6 @@ func (a *assistantAPI) routes() []route {
 			summary: "One message of an assistant by MCP, with its own token", body: map[string]any{},
 			answer: map[string]any{}, also: []int{202}},
 	})
-}
-
-func (a *assistantAPI) nameOf(c *fiber.Ctx) (string, error) {
-	name, err := web.Param(c, "name")
-	if err != nil || !abi.IsSlug(name) {
-		return "", web.NotFound()
-	}
-	return name, nil
-}
-
-func (a *assistantAPI) list(c *fiber.Ctx) error {
-	page, err := web.PageOf(c, 0, 0)
-	if err != nil {
-		return err
-	}
-	all, err := a.assistants.Assistants(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return listed(c, page, all, func(x host.Assistant) string { return x.Name })
 }
 
 func (a *assistantAPI) add(c *fiber.Ctx) error {
@@ -87,26 +68,8 @@ func (a *assistantAPI) add(c *fiber.Ctx) error {
 	return web.Created(c, "/v1/assistants/"+made.Name, made)
 }
 
-func (a *assistantAPI) get(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
-	if err != nil {
-		return err
-	}
-	found, err := a.assistants.Assistant(web.Context(c), name)
-	return web.Answer(c, found, err)
-}
-
-func (a *assistantAPI) revoke(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
-	if err != nil {
-		return err
-	}
-	found, err := a.assistants.RevokeAssistant(web.Context(c), name)
-	return web.Answer(c, found, err)
-}
-
 func (a *assistantAPI) calls(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
+	name, err := slugIn(c)
 	if err != nil {
 		return err
 	}
@@ -132,7 +95,7 @@ func (a *assistantAPI) calls(c *fiber.Ctx) error {
 }
 
 func (a *assistantAPI) decide(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
+	name, err := slugIn(c)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ func (a *authorizationAPI) routes() []route {
 			query: []parameter{{name: "after", typ: "string",
 				text:  "A status: it is answered when there is another, or after 30 s.",
 				words: []string{host.AuthorizationStarting, host.AuthorizationWaiting}}}},
-		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.SecretsWrite, Keyed: true, Handle: a.cancel},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.SecretsWrite, Keyed: true,
+			Handle: done(idIn("authorizationId"), a.authorizations.CancelAuthorization)},
 			summary: "Give it up; nothing is stored for it from then on"},
 	})
 }
@@ -87,15 +88,4 @@ func (a *authorizationAPI) look(c *fiber.Ctx) error {
 		return err
 	}
 	return web.JSON(c, 200, out)
-}
-
-func (a *authorizationAPI) cancel(c *fiber.Ctx) error {
-	id, err := web.ID(c, "authorizationId")
-	if err != nil {
-		return err
-	}
-	if err := a.authorizations.CancelAuthorization(web.Context(c), id); err != nil {
-		return err
-	}
-	return web.Nothing(c)
 }

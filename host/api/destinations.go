@@ -1,9 +1,10 @@
 package api
 
 import (
+	"context"
+
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
@@ -24,26 +25,33 @@ type rebuilt struct {
 func (a *destinationAPI) routes() []route {
 	one := "/v1/destinations/:name"
 	return documented("api.md#destinations", []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/destinations", Owner: true, Handle: a.list},
+		{Route: web.Route{Method: "GET", Path: "/v1/destinations", Owner: true,
+			Handle: list(a.destinations.Destinations, func(d host.Destination) string { return d.Name })},
 			summary: "List destinations, without credentials", query: paging, answer: web.List[host.Destination]{}},
 		{Route: web.Route{Method: "POST", Path: "/v1/destinations", Owner: true, Keyed: true, Handle: a.add},
 			summary: "Keep a database or files up to date with what is collected", body: host.NewDestination{},
 			answer: host.Destination{}, status: 201,
 			codes: []string{"conflict", "destination_claimed", "destination_foreign", "destination_unavailable"}},
-		{Route: web.Route{Method: "GET", Path: one, Owner: true, Handle: a.get},
+		{Route: web.Route{Method: "GET", Path: one, Owner: true, Handle: answer(slugIn, a.destinations.Destination)},
 			summary: "One destination, its tables, and how far behind they are", answer: host.Destination{}},
-		{Route: web.Route{Method: "DELETE", Path: one, Owner: true, Keyed: true, Handle: a.remove},
+		{Route: web.Route{Method: "DELETE", Path: one, Owner: true, Keyed: true,
+			Handle: done(slugIn, a.destinations.RemoveDestination)},
 			summary: "Forget a destination; its tables stay"},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "sync", Owner: true, Keyed: true, Handle: a.sync},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "sync", Owner: true, Keyed: true,
+			Handle: answer(slugIn, a.destinations.SyncDestination)},
 			summary: "Bring in everything that there is now, and answer when it is done", answer: host.Destination{}},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "pause", Owner: true, Keyed: true, Handle: a.pause},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "pause", Owner: true, Keyed: true,
+			Handle: answer(slugIn, a.pause(true))},
 			summary: "Stop feeding a destination", answer: host.Destination{}},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "resume", Owner: true, Keyed: true, Handle: a.resume},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "resume", Owner: true, Keyed: true,
+			Handle: answer(slugIn, a.pause(false))},
 			summary: "Go on feeding a destination", answer: host.Destination{}},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "rotate", Owner: true, Keyed: true, Handle: a.rotate},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "rotate", Owner: true, Keyed: true,
+			Handle: answerTo(slugIn, a.rotate)},
 			summary: "Sign what is sent with another secret; the one before signs too for 24 hours", body: rotated{},
 			answer: host.Destination{}, codes: []string{"conflict"}},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "rebuild", Owner: true, Keyed: true, Handle: a.rebuild},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "rebuild", Owner: true, Keyed: true,
+			Handle: answerTo(slugIn, a.rebuild)},
 			summary: "Remove tables of a destination and bring everything in anew", body: rebuilt{},
 			answer: host.Destination{},
 			codes:  []string{"destination_claimed", "destination_foreign", "destination_unavailable"}},
@@ -53,27 +61,6 @@ func (a *destinationAPI) routes() []route {
 // rotated is the body of a rotation.
 type rotated struct {
 	Secret string `json:"secret"`
-}
-
-// nameOf returns the destination name in the path.
-func (a *destinationAPI) nameOf(c *fiber.Ctx) (string, error) {
-	name, err := web.Param(c, "name")
-	if err != nil || !abi.IsSlug(name) {
-		return "", web.NotFound()
-	}
-	return name, nil
-}
-
-func (a *destinationAPI) list(c *fiber.Ctx) error {
-	page, err := web.PageOf(c, 0, 0)
-	if err != nil {
-		return err
-	}
-	all, err := a.destinations.Destinations(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return listed(c, page, all, func(d host.Destination) string { return d.Name })
 }
 
 func (a *destinationAPI) add(c *fiber.Ctx) error {
@@ -88,89 +75,19 @@ func (a *destinationAPI) add(c *fiber.Ctx) error {
 	return web.Created(c, "/v1/destinations/"+d.Name, d)
 }
 
-func (a *destinationAPI) get(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
-	if err != nil {
-		return err
+func (a *destinationAPI) pause(paused bool) func(context.Context, string) (host.Destination, error) {
+	return func(ctx context.Context, name string) (host.Destination, error) {
+		return a.destinations.PauseDestination(ctx, name, paused)
 	}
-	d, err := a.destinations.Destination(web.Context(c), name)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, d)
 }
 
-func (a *destinationAPI) remove(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
-	if err != nil {
-		return err
-	}
-	if err := a.destinations.RemoveDestination(web.Context(c), name); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+func (a *destinationAPI) rotate(ctx context.Context, name string, q rotated) (host.Destination, error) {
+	return a.destinations.RotateDestination(ctx, name, q.Secret)
 }
 
-func (a *destinationAPI) sync(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
-	if err != nil {
-		return err
-	}
-	d, err := a.destinations.SyncDestination(web.Context(c), name)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, d)
-}
-
-func (a *destinationAPI) pause(c *fiber.Ctx) error { return a.paused(c, true) }
-
-func (a *destinationAPI) resume(c *fiber.Ctx) error { return a.paused(c, false) }
-
-func (a *destinationAPI) paused(c *fiber.Ctx, paused bool) error {
-	name, err := a.nameOf(c)
-	if err != nil {
-		return err
-	}
-	d, err := a.destinations.PauseDestination(web.Context(c), name, paused)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, d)
-}
-
-func (a *destinationAPI) rotate(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
-	if err != nil {
-		return err
-	}
-	var q rotated
-	if err := web.Body(c, &q); err != nil {
-		return err
-	}
-	d, err := a.destinations.RotateDestination(web.Context(c), name, q.Secret)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, d)
-}
-
-func (a *destinationAPI) rebuild(c *fiber.Ctx) error {
-	name, err := a.nameOf(c)
-	if err != nil {
-		return err
-	}
-	var q rebuilt
-	if err := web.Body(c, &q); err != nil {
-		return err
-	}
+func (a *destinationAPI) rebuild(ctx context.Context, name string, q rebuilt) (host.Destination, error) {
 	if (q.ConnectionID == "") != (q.Stream == "") {
-		return web.Invalid(web.Field{Path: "stream", Rule: "together"})
+		return host.Destination{}, web.Invalid(web.Field{Path: "stream", Rule: "together"})
 	}
-	d, err := a.destinations.RebuildDestination(web.Context(c), name, store.ConnectionID(q.ConnectionID),
-		store.Stream(q.Stream))
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, d)
+	return a.destinations.RebuildDestination(ctx, name, store.ConnectionID(q.ConnectionID), store.Stream(q.Stream))
 }

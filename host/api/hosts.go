@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/host"
@@ -13,17 +15,21 @@ type hostAPI struct{ hosts host.Hosts }
 
 func (a *hostAPI) routes() []route {
 	return documented("api.md#hosts", []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/hosts", Scope: access.AuditRead, Whole: true, Handle: a.listHosts},
+		{Route: web.Route{Method: "GET", Path: "/v1/hosts", Scope: access.AuditRead, Whole: true,
+			Handle: listAll(a.hosts.Hosts)},
 			summary: "The hosts that share the store, by id", answer: web.List[host.Member]{}},
-		{Route: web.Route{Method: "GET", Path: "/v1/hosts/lost", Scope: access.AuditRead, Whole: true, Handle: a.lostHosts},
+		{Route: web.Route{Method: "GET", Path: "/v1/hosts/lost", Scope: access.AuditRead, Whole: true,
+			Handle: listAll(a.hosts.LostHosts)},
 			summary: "The hosts that were not heard of and have not been there since, by id", answer: web.List[host.Member]{}},
-		{Route: web.Route{Method: "POST", Path: "/v1/hosts/:hostId/drain", Owner: true, Keyed: true, Handle: a.drain(true)},
+		{Route: web.Route{Method: "POST", Path: "/v1/hosts/:hostId/drain", Owner: true, Keyed: true,
+			Handle: answer(idIn("hostId"), a.drain(true))},
 			summary: "Let a host start no more runs; those that it has go on", answer: host.Member{},
 			codes: []string{"conflict"}},
 		{Route: web.Route{Method: "DELETE", Path: "/v1/hosts/:hostId/drain", Owner: true, Keyed: true,
-			Handle: a.drain(false)},
+			Handle: answer(idIn("hostId"), a.drain(false))},
 			summary: "Let a host start runs again", answer: host.Member{}, codes: []string{"conflict"}},
-		{Route: web.Route{Method: "GET", Path: "/v1/hosts/admitted", Owner: true, Whole: true, Handle: a.admitted},
+		{Route: web.Route{Method: "GET", Path: "/v1/hosts/admitted", Owner: true, Whole: true,
+			Handle: listAll(a.hosts.AdmittedHosts)},
 			summary: "The hosts that can open the vault, by id, also those that are not there",
 			answer:  web.List[host.AdmittedHost]{}},
 		{Route: web.Route{Method: "GET", Path: "/v1/hosts/code", Owner: true, Handle: a.code},
@@ -32,7 +38,8 @@ func (a *hostAPI) routes() []route {
 		{Route: web.Route{Method: "POST", Path: "/v1/hosts/:hostId/admit", Owner: true, Handle: a.admit},
 			summary: "Admit a host to the vault, with the code that it shows", body: admission{},
 			codes: []string{"conflict", "unavailable"}},
-		{Route: web.Route{Method: "DELETE", Path: "/v1/hosts/:hostId/admit", Owner: true, Keyed: true, Handle: a.remove},
+		{Route: web.Route{Method: "DELETE", Path: "/v1/hosts/:hostId/admit", Owner: true, Keyed: true,
+			Handle: done(idIn("hostId"), a.hosts.RemoveHost)},
 			summary: "Remove a host from the vault, and encrypt all secrets anew for the others",
 			codes:   []string{"conflict", "unavailable"}},
 		{Route: web.Route{Method: "POST", Path: "/v1/hosts/vault/rotate", Owner: true, Handle: a.rotate},
@@ -42,59 +49,22 @@ func (a *hostAPI) routes() []route {
 	})
 }
 
-func (a *hostAPI) listHosts(c *fiber.Ctx) error {
-	all, err := a.hosts.Hosts(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, web.List[host.Member]{Data: all})
-}
-
-func (a *hostAPI) lostHosts(c *fiber.Ctx) error {
-	all, err := a.hosts.LostHosts(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, web.List[host.Member]{Data: append([]host.Member{}, all...)})
-}
-
-func (a *hostAPI) drain(on bool) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		id, err := web.Param(c, "hostId")
-		if err != nil {
-			return err
-		}
-		m, err := a.hosts.DrainHost(web.Context(c), id, on)
-		if err != nil {
-			return err
-		}
-		return web.JSON(c, 200, m)
-	}
-}
-
 // admission is the admission code of a host.
 type admission struct {
 	Code string `json:"code"`
 }
 
-func (a *hostAPI) admitted(c *fiber.Ctx) error {
-	all, err := a.hosts.AdmittedHosts(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, web.List[host.AdmittedHost]{Data: all})
+func (a *hostAPI) drain(on bool) func(context.Context, string) (host.Member, error) {
+	return func(ctx context.Context, id string) (host.Member, error) { return a.hosts.DrainHost(ctx, id, on) }
 }
 
 func (a *hostAPI) code(c *fiber.Ctx) error {
 	code, err := a.hosts.AdmissionCode(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, admission{code})
+	return web.Answer(c, admission{code}, err)
 }
 
 func (a *hostAPI) admit(c *fiber.Ctx) error {
-	id, err := web.Param(c, "hostId")
+	id, err := web.ID(c, "hostId")
 	if err != nil {
 		return err
 	}
@@ -103,14 +73,6 @@ func (a *hostAPI) admit(c *fiber.Ctx) error {
 		return err
 	}
 	return web.Done(c, a.hosts.AdmitHost(web.Context(c), id, q.Code))
-}
-
-func (a *hostAPI) remove(c *fiber.Ctx) error {
-	id, err := web.Param(c, "hostId")
-	if err != nil {
-		return err
-	}
-	return web.Done(c, a.hosts.RemoveHost(web.Context(c), id))
 }
 
 func (a *hostAPI) rotate(c *fiber.Ctx) error { return web.Done(c, a.hosts.RotateVault(web.Context(c))) }

@@ -34,16 +34,17 @@ func (a *scheduleAPI) routes() []route {
 			summary: "Say when a connection runs by itself", headers: []string{"If-Match"},
 			body: host.ScheduleDefinition{}, answer: host.Schedule{}, also: []int{201},
 			codes: []string{"schedule_ineligible", "precondition_failed"}},
-		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.getSchedule},
+		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead,
+			Handle: answer(a.find.connectionID, a.schedules.Schedule)},
 			summary: "The schedule of a connection", answer: host.Schedule{}},
 		{Route: web.Route{Method: "DELETE", Path: of, Scope: access.SchedulesManage, Keyed: true,
-			Handle: a.deleteSchedule},
+			Handle: done(a.find.connectionID, a.schedules.DeleteSchedule)},
 			summary: "Remove a schedule; an active run goes on, history stays"},
 		{Route: web.Route{Method: "POST", Path: of + "/pause", Scope: access.SchedulesManage, Keyed: true,
-			Handle: a.pauseSchedule},
+			Handle: answer(a.find.connectionID, a.schedules.PauseSchedule)},
 			summary: "Stop the ticks of a schedule", answer: host.Schedule{}},
 		{Route: web.Route{Method: "POST", Path: of + "/resume", Scope: access.SchedulesManage, Keyed: true,
-			Handle: a.resumeSchedule},
+			Handle: answer(a.find.connectionID, a.schedules.ResumeSchedule)},
 			summary: "Let a schedule tick again", answer: host.Schedule{}},
 		{Route: web.Route{Method: "GET", Path: of + "/history", Scope: access.RunsRead, Handle: a.scheduleHistory},
 			summary: "What a schedule did, newest first", query: paging, answer: history{}},
@@ -88,41 +89,6 @@ func (a *scheduleAPI) putSchedule(c *fiber.Ctx) error {
 		return web.Created(c, "/v1/connections/"+string(id)+"/schedule", s)
 	}
 	return web.JSON(c, 200, s)
-}
-
-func (a *scheduleAPI) getSchedule(c *fiber.Ctx) error {
-	id, err := a.find.connectionID(c)
-	if err != nil {
-		return err
-	}
-	s, err := a.schedules.Schedule(web.Context(c), id)
-	return web.Answer(c, s, err)
-}
-
-func (a *scheduleAPI) deleteSchedule(c *fiber.Ctx) error {
-	id, err := a.find.connectionID(c)
-	if err != nil {
-		return err
-	}
-	return web.Done(c, a.schedules.DeleteSchedule(web.Context(c), id))
-}
-
-func (a *scheduleAPI) pauseSchedule(c *fiber.Ctx) error {
-	id, err := a.find.connectionID(c)
-	if err != nil {
-		return err
-	}
-	s, err := a.schedules.PauseSchedule(web.Context(c), id)
-	return web.Answer(c, s, err)
-}
-
-func (a *scheduleAPI) resumeSchedule(c *fiber.Ctx) error {
-	id, err := a.find.connectionID(c)
-	if err != nil {
-		return err
-	}
-	s, err := a.schedules.ResumeSchedule(web.Context(c), id)
-	return web.Answer(c, s, err)
 }
 
 func (a *scheduleAPI) scheduleHistory(c *fiber.Ctx) error {

@@ -40,9 +40,10 @@ func (a *webhookAPI) routes() []route {
 			answer: newWebhook{}, status: 201,
 			codes: []string{"conflict"}},
 		{Route: web.Route{Method: "GET", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true,
-			Handle: a.listWebhooks},
+			Handle: list(a.webhooks.List, func(w webhook.Webhook) string { return w.ID })},
 			summary: "List webhooks, without secrets", query: paging, answer: web.List[webhook.Webhook]{}},
-		{Route: web.Route{Method: "GET", Path: one, Scope: access.WebhooksManage, Whole: true, Handle: a.getWebhook},
+		{Route: web.Route{Method: "GET", Path: one, Scope: access.WebhooksManage, Whole: true,
+			Handle: answer(idIn("webhookId"), a.webhooks.Get)},
 			summary: "One webhook", answer: webhook.Webhook{}},
 		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.WebhooksManage, Whole: true, Keyed: true,
 			Handle: a.deleteWebhook},
@@ -87,27 +88,6 @@ func (a *webhookAPI) createWebhook(c *fiber.Ctx) error {
 		return err
 	}
 	return web.Created(c, "/v1/webhooks/"+w.ID, newWebhook{WebhookID: w.ID, Secret: secret})
-}
-
-func (a *webhookAPI) listWebhooks(c *fiber.Ctx) error {
-	page, err := web.PageOf(c, 0, 0)
-	if err != nil {
-		return err
-	}
-	all, err := a.webhooks.List(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return listed(c, page, all, func(w webhook.Webhook) string { return w.ID })
-}
-
-func (a *webhookAPI) getWebhook(c *fiber.Ctx) error {
-	id, err := web.ID(c, "webhookId")
-	if err != nil {
-		return err
-	}
-	w, err := a.webhooks.Get(web.Context(c), id)
-	return web.Answer(c, w, err)
 }
 
 func (a *webhookAPI) deleteWebhook(c *fiber.Ctx) error {
