@@ -178,27 +178,22 @@ func (c assistantCommands) list() *cobra.Command {
 		Use: "list", Short: "List assistants",
 		Long:    "Lists assistants, those that were revoked too, never a token. With --json: one array.",
 		Example: "  sluice assistants list", Args: args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
-				all, err := s.Assistants(cmd.Context())
-				if err != nil {
-					return err
+		RunE: c.stored(func(ctx context.Context, s *client.Client, _ []string) error {
+			all, err := s.Assistants(ctx)
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, a := range all {
+				used := "never"
+				if a.LastUsedAt != nil {
+					used = c.timeText(*a.LastUsedAt)
 				}
-				if c.json {
-					return printJSON(c.out, all)
-				}
-				var rows [][]string
-				for _, a := range all {
-					used := "never"
-					if a.LastUsedAt != nil {
-						used = c.timeText(*a.LastUsedAt)
-					}
-					rows = append(rows, []string{a.Name, a.Status, strconv.FormatUint(a.Calls, 10), strconv.Itoa(a.Waiting), used,
-						permissionText(a), visibleText(a)})
-				}
-				return c.table([]string{"assistant", "status", "calls", "waiting", "used", "may", "sees"}, rows)
-			})
-		},
+				rows = append(rows, []string{a.Name, a.Status, strconv.FormatUint(a.Calls, 10), strconv.Itoa(a.Waiting), used,
+					permissionText(a), visibleText(a)})
+			}
+			return c.printList(all, []string{"assistant", "status", "calls", "waiting", "used", "may", "sees"}, rows)
+		}),
 	}
 }
 
@@ -218,32 +213,31 @@ func (c assistantCommands) one(verb, short, long string,
 	do func(context.Context, *client.Client, string) (host.Assistant, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice assistants " + verb + " notes",
-		Args: args(1, 1, "the name of an assistant"), RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
-				x, err := do(cmd.Context(), s, a[0])
-				if err != nil {
-					return errNoAssistant(err, a[0])
+		Args: args(1, 1, "the name of an assistant"),
+		RunE: c.stored(func(ctx context.Context, s *client.Client, a []string) error {
+			x, err := do(ctx, s, a[0])
+			if err != nil {
+				return errNoAssistant(err, a[0])
+			}
+			if c.json {
+				return printJSON(c.out, x)
+			}
+			expires := "never"
+			if x.ExpiresAt != nil {
+				expires = x.ExpiresAt.Local().Format(time.DateTime)
+			}
+			c.warnf("Assistant %s is %s: it may %s, expires %s, and has made %d calls.", x.Name, x.Status,
+				permissionText(x), expires, x.Calls)
+			var rows [][]string
+			for _, g := range x.Connections {
+				scope := "everything declared"
+				if len(g.Scope) > 0 && string(g.Scope) != "null" {
+					scope = abi.Clean(string(g.Scope))
 				}
-				if c.json {
-					return printJSON(c.out, x)
-				}
-				expires := "never"
-				if x.ExpiresAt != nil {
-					expires = x.ExpiresAt.Local().Format(time.DateTime)
-				}
-				c.warnf("Assistant %s is %s: it may %s, expires %s, and has made %d calls.", x.Name, x.Status,
-					permissionText(x), expires, x.Calls)
-				var rows [][]string
-				for _, g := range x.Connections {
-					scope := "everything declared"
-					if len(g.Scope) > 0 && string(g.Scope) != "null" {
-						scope = abi.Clean(string(g.Scope))
-					}
-					rows = append(rows, []string{g.ConnectionID, scope})
-				}
-				return c.table([]string{"connection", "scope"}, rows)
-			})
-		},
+				rows = append(rows, []string{g.ConnectionID, scope})
+			}
+			return c.table([]string{"connection", "scope"}, rows)
+		}),
 	}
 }
 
@@ -316,17 +310,16 @@ func (c assistantCommands) decide(verb string, yes bool) *cobra.Command {
 		Long: "Says " + word +
 			" to a call of an assistant with --ask. sluice assistants calls lists those that\nwait. Nobody's yes is a no.",
 		Example: "  sluice assistants " + verb + " notes call_01J9ZKM3",
-		Args:    args(2, 2, "the name of an assistant and a call"), RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
-				err := s.DecideCall(cmd.Context(), a[0], a[1], yes)
-				if errors.Is(err, store.ErrNotFound) {
-					return missingf("not_found", "no such call waits; sluice assistants calls %s lists those that do", abi.Clean(a[0]))
-				}
-				if err == nil {
-					c.warnf("The call has your %s.", word)
-				}
-				return err
-			})
-		},
+		Args:    args(2, 2, "the name of an assistant and a call"),
+		RunE: c.stored(func(ctx context.Context, s *client.Client, a []string) error {
+			err := s.DecideCall(ctx, a[0], a[1], yes)
+			if errors.Is(err, store.ErrNotFound) {
+				return missingf("not_found", "no such call waits; sluice assistants calls %s lists those that do", abi.Clean(a[0]))
+			}
+			if err == nil {
+				c.warnf("The call has your %s.", word)
+			}
+			return err
+		}),
 	}
 }

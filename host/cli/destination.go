@@ -140,34 +140,32 @@ func (c destinationCommands) list() *cobra.Command {
 		Use: "list", Short: "List destinations",
 		Long:    "Lists destinations, how they stand and what failed. With --json: one array.",
 		Example: "  sluice destination list", Args: args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
-				all, err := s.Destinations(cmd.Context())
-				if err != nil {
-					return err
+		RunE: c.stored(func(ctx context.Context, s *client.Client, _ []string) error {
+			all, err := s.Destinations(ctx)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.out, all)
+			}
+			columns, rows := []string{"destination", "state", "behind", "synced", "url", "error"}, [][]string(nil)
+			shared := slices.ContainsFunc(all, func(d host.Destination) bool { return d.HostID != "" })
+			if shared {
+				columns = append(columns, "fed by")
+			}
+			for _, d := range all {
+				synced := "never"
+				if d.SyncedAt != nil {
+					synced = c.timeText(*d.SyncedAt)
 				}
-				if c.json {
-					return printJSON(c.out, all)
-				}
-				columns, rows := []string{"destination", "state", "behind", "synced", "url", "error"}, [][]string(nil)
-				shared := slices.ContainsFunc(all, func(d host.Destination) bool { return d.HostID != "" })
+				row := []string{d.Name, d.State, strconv.FormatUint(d.Behind, 10), synced, d.URL, abi.Clean(d.Error)}
 				if shared {
-					columns = append(columns, "fed by")
+					row = append(row, abi.Clean(d.HostID))
 				}
-				for _, d := range all {
-					synced := "never"
-					if d.SyncedAt != nil {
-						synced = c.timeText(*d.SyncedAt)
-					}
-					row := []string{d.Name, d.State, strconv.FormatUint(d.Behind, 10), synced, d.URL, abi.Clean(d.Error)}
-					if shared {
-						row = append(row, abi.Clean(d.HostID))
-					}
-					rows = append(rows, row)
-				}
-				return c.table(columns, rows)
-			})
-		},
+				rows = append(rows, row)
+			}
+			return c.table(columns, rows)
+		}),
 	}
 }
 
@@ -184,18 +182,17 @@ func (c destinationCommands) one(verb, short, long string,
 	do func(context.Context, *client.Client, string) (host.Destination, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice destination " + verb + " here",
-		Args: args(1, 1, "the name of a destination"), RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
-				d, err := do(cmd.Context(), s, a[0])
-				if err != nil {
-					return errNoDestination(err, a[0])
-				}
-				if verb == "sync" {
-					return c.printSynced(d, nil)
-				}
-				return c.printDestination(d)
-			})
-		},
+		Args: args(1, 1, "the name of a destination"),
+		RunE: c.stored(func(ctx context.Context, s *client.Client, a []string) error {
+			d, err := do(ctx, s, a[0])
+			if err != nil {
+				return errNoDestination(err, a[0])
+			}
+			if verb == "sync" {
+				return c.printSynced(d, nil)
+			}
+			return c.printDestination(d)
+		}),
 	}
 }
 
@@ -280,15 +277,14 @@ func (c destinationCommands) remove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "Forget a destination; its tables stay",
 		Long: "Forgets a destination. Its tables and files stay as they are.", Example: "  sluice destination remove here",
-		Args: args(1, 1, "the name of a destination"), RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
-				if err := s.RemoveDestination(cmd.Context(), a[0]); err != nil {
-					return errNoDestination(err, a[0])
-				}
-				c.warnf("Destination %s is forgotten. Its tables stay as they are.", a[0])
-				return nil
-			})
-		},
+		Args: args(1, 1, "the name of a destination"),
+		RunE: c.stored(func(ctx context.Context, s *client.Client, a []string) error {
+			if err := s.RemoveDestination(ctx, a[0]); err != nil {
+				return errNoDestination(err, a[0])
+			}
+			c.warnf("Destination %s is forgotten. Its tables stay as they are.", a[0])
+			return nil
+		}),
 	}
 }
 

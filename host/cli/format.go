@@ -111,6 +111,14 @@ func (c *command) table(heads []string, rows [][]string) error {
 	return w.Flush()
 }
 
+// printList prints what was found: v with --json, else the rows.
+func (c *command) printList(v any, heads []string, rows [][]string) error {
+	if c.json {
+		return printJSON(c.out, v)
+	}
+	return c.table(heads, rows)
+}
+
 func cleanCells(cells []string) []string {
 	out := make([]string, len(cells))
 	for i, s := range cells {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
@@ -78,6 +80,17 @@ func (c *command) withStore(ctx context.Context, do func(*client.Client) error) 
 	}
 	return c.withClient(ctx, app.Options{NoSandbox: true}, do)
 }
+
+// stored returns the RunE of a command that needs stored data.
+func (c *command) stored(do func(ctx context.Context, k *client.Client, args []string) error) runE {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return c.withStoredData(ctx, func(k *client.Client) error { return do(ctx, k, args) })
+	}
+}
+
+// runE is what cobra runs for a command.
+type runE = func(cmd *cobra.Command, args []string) error
 
 // dataDir returns the data directory. The error is usage for a store in memory.
 func (c *command) dataDir() (string, error) {

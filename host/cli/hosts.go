@@ -29,18 +29,18 @@ more, and others have ended its runs. Those that are admitted can open the vault
 the secrets of all. docs/scaling.md has the rest.`,
 		Example: "  sluice hosts\n  sluice hosts --url https://sluice.example --key-file key",
 		Args:    args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withClient(cmd.Context(), app.Options{NoSandbox: true},
-				func(k *client.Client) error { return c.list(cmd.Context(), k) })
-		},
+		RunE:    c.hosted(c.list),
 	}
 	cmd.AddCommand(c.code(), c.admit(), c.remove(), c.accept())
 	return cmd
 }
 
-// withVault calls do with a host that can change the vault.
-func (c hostCommands) withVault(ctx context.Context, do func(*client.Client) error) error {
-	return c.withClient(ctx, app.Options{NoSandbox: true}, do)
+// hosted returns the RunE of a command that asks a host, with or without stored data.
+func (c hostCommands) hosted(do func(ctx context.Context, k *client.Client, args []string) error) runE {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return c.withClient(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error { return do(ctx, k, args) })
+	}
 }
 
 func (c hostCommands) code() *cobra.Command {
@@ -51,19 +51,17 @@ The database has neither the code nor the key, so nobody who can write the datab
 is admitted in the place of this host, or gives it another vault. Keep it to yourself.`,
 		Example: "  sluice hosts code\n  sluice hosts code | ssh a.example sluice hosts admit host_0123456789abcdef --file -",
 		Args:    args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withVault(cmd.Context(), func(k *client.Client) error {
-				code, err := k.AdmissionCode(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return printJSON(c.out, map[string]string{"code": code})
-				}
-				_, err = fmt.Fprintln(c.out, code)
+		RunE: c.hosted(func(ctx context.Context, k *client.Client, _ []string) error {
+			code, err := k.AdmissionCode(ctx)
+			if err != nil {
 				return err
-			})
-		},
+			}
+			if c.json {
+				return printJSON(c.out, map[string]string{"code": code})
+			}
+			_, err = fmt.Fprintln(c.out, code)
+			return err
+		}),
 	}
 }
 
@@ -76,20 +74,18 @@ at that host, and refuses a host whose key in the database is not the one of the
 The first host of a database is admitted by itself.`,
 		Example: "  sluice hosts admit host_0123456789abcdef",
 		Args:    args(1, 1, "the id of a host, which sluice hosts lists"),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			return c.withVault(cmd.Context(), func(k *client.Client) error {
-				code, err := c.askCode(cmd.Context(), given[0], from)
-				if err != nil {
-					return err
-				}
-				defer clear(code)
-				if err := k.AdmitHost(cmd.Context(), given[0], string(code)); err != nil {
-					return err
-				}
-				c.warnf("%s is admitted, and runs what needs a secret.", given[0])
-				return nil
-			})
-		},
+		RunE: c.hosted(func(ctx context.Context, k *client.Client, given []string) error {
+			code, err := c.askCode(ctx, given[0], from)
+			if err != nil {
+				return err
+			}
+			defer clear(code)
+			if err := k.AdmitHost(ctx, given[0], string(code)); err != nil {
+				return err
+			}
+			c.warnf("%s is admitted, and runs what needs a secret.", given[0])
+			return nil
+		}),
 	}
 	cmd.Flags().StringVar(&from, "file", "", "read the code from `FILE`, - for standard input")
 	return cmd
@@ -116,15 +112,13 @@ that is written from now on. What it had it may have kept: change those secrets 
 their services, and the password with which it reached the database.`,
 		Example: "  sluice hosts remove host_0123456789abcdef",
 		Args:    args(1, 1, "the id of a host that is admitted"),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			return c.withVault(cmd.Context(), func(k *client.Client) error {
-				if err := k.RemoveHost(cmd.Context(), given[0]); err != nil {
-					return err
-				}
-				c.warnf("%s is removed, and all secrets are encrypted anew. It had them: change them at their services, and the password of the database.", given[0])
-				return nil
-			})
-		},
+		RunE: c.hosted(func(ctx context.Context, k *client.Client, given []string) error {
+			if err := k.RemoveHost(ctx, given[0]); err != nil {
+				return err
+			}
+			c.warnf("%s is removed, and all secrets are encrypted anew. It had them: change them at their services, and the password of the database.", given[0])
+			return nil
+		}),
 	}
 }
 
@@ -136,19 +130,17 @@ put it there. Where you restored the database yourself, this goes on with what i
 holds. If a host was removed since that copy, admit the others again.`,
 		Example: "  sluice hosts accept",
 		Args:    args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withVault(cmd.Context(), func(k *client.Client) error {
-				if err := k.AcceptVault(cmd.Context()); err != nil {
-					return err
-				}
-				c.warnf("The vault is what the database holds.")
-				return nil
-			})
-		},
+		RunE: c.hosted(func(ctx context.Context, k *client.Client, _ []string) error {
+			if err := k.AcceptVault(ctx); err != nil {
+				return err
+			}
+			c.warnf("The vault is what the database holds.")
+			return nil
+		}),
 	}
 }
 
-func (c hostCommands) list(ctx context.Context, k *client.Client) error {
+func (c hostCommands) list(ctx context.Context, k *client.Client, _ []string) error {
 	all, err := k.Hosts(ctx)
 	if err != nil {
 		return err
@@ -216,23 +208,21 @@ none, and what one host does for all another takes over. When sluice hosts shows
 runs of it, stop it. A host that is started again starts runs again.`,
 		Example: "  sluice drain host_0123456789abcdef\n  sluice drain host_0123456789abcdef --off",
 		Args:    args(1, 1, "the id of a host, which sluice hosts lists"),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			return c.withClient(cmd.Context(), app.Options{NoSandbox: true}, func(k *client.Client) error {
-				m, err := k.DrainHost(cmd.Context(), given[0], !off)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return printJSON(c.out, m)
-				}
-				if off {
-					c.warnf("%s starts runs again.", m.HostID)
-				} else {
-					c.warnf("%s starts no more runs; %d are active.", m.HostID, m.Runs)
-				}
-				return nil
-			})
-		},
+		RunE: c.hosted(func(ctx context.Context, k *client.Client, given []string) error {
+			m, err := k.DrainHost(ctx, given[0], !off)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.out, m)
+			}
+			if off {
+				c.warnf("%s starts runs again.", m.HostID)
+			} else {
+				c.warnf("%s starts no more runs; %d are active.", m.HostID, m.Runs)
+			}
+			return nil
+		}),
 	}
 	cmd.Flags().BoolVar(&off, "off", false, "let it start runs again")
 	return cmd

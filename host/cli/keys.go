@@ -156,9 +156,6 @@ func (c keyCommands) listKeys() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return printJSON(c.out, all)
-			}
 			var rows [][]string
 			for _, key := range all {
 				used := ""
@@ -168,7 +165,7 @@ func (c keyCommands) listKeys() *cobra.Command {
 				rows = append(rows, []string{key.KeyID, key.Name, key.Status, key.Mode, c.timeText(key.CreatedAt), used,
 					strings.Join(convertNames[string](key.Scopes), " ")})
 			}
-			return c.table([]string{"key", "name", "status", "mode", "made", "used", "scopes"}, rows)
+			return c.printList(all, []string{"key", "name", "status", "mode", "made", "used", "scopes"}, rows)
 		},
 	}
 }

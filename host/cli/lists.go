@@ -30,14 +30,12 @@ func (c listCommands) connectors() *cobra.Command {
 is installed and what it was granted, as a JSON file to keep and compare.`,
 		Example: "  sluice connectors\n  sluice connectors --lock > connectors.lock",
 		Args:    args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error {
-				if lock {
-					return c.lockConnectors(cmd.Context(), src)
-				}
-				return c.listConnectors(cmd.Context(), src)
-			})
-		},
+		RunE: c.stored(func(ctx context.Context, src *client.Client, _ []string) error {
+			if lock {
+				return c.lockConnectors(ctx, src)
+			}
+			return c.listConnectors(ctx, src)
+		}),
 	}
 	cmd.Flags().BoolVar(&lock, "lock", false, "print connectors.lock")
 	return cmd
@@ -102,10 +100,9 @@ func (c listCommands) connections() *cobra.Command {
 		Long:    "Lists the connections: each is one account or source that a connector collects from.\nWith --json: one array.",
 		Example: "  sluice connections",
 		Args:    args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withStoredData(cmd.Context(),
-				func(src *client.Client) error { return c.listConnections(cmd.Context(), src) })
-		},
+		RunE: c.stored(func(ctx context.Context, src *client.Client, _ []string) error {
+			return c.listConnections(ctx, src)
+		}),
 	}
 	cmd.AddCommand(c.deleteConnection())
 	return cmd
@@ -193,10 +190,7 @@ func (c listCommands) listConnections(ctx context.Context, src *client.Client) e
 		rows = append(rows, []string{k.ConnectionID, k.ConnectorID, fmt.Sprint(l.Records), state, last,
 			c.grantText(l.Grant), onOff(k.Enabled)})
 	}
-	if c.json {
-		return printJSON(c.out, lines)
-	}
-	return c.table([]string{"connection", "connector", "records", "last run", "at", "grant", "enabled"}, rows)
+	return c.printList(lines, []string{"connection", "connector", "records", "last run", "at", "grant", "enabled"}, rows)
 }
 
 // connectorTitle returns what people call a connection.
@@ -359,10 +353,7 @@ func (c listCommands) listRuns(ctx context.Context, src *client.Client, connecti
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, lines)
-	}
-	return c.table([]string{"run", "connection", "status", "records", "started", "took", "reason"}, rows)
+	return c.printList(lines, []string{"run", "connection", "status", "records", "started", "took", "reason"}, rows)
 }
 
 // durationText returns how long a run took, between the moments as the API tells them.
@@ -386,16 +377,14 @@ func (c listCommands) uninstall() *cobra.Command {
 		Long:    "Takes an installed connector off the list. One that connections use is refused:\ndelete them first. Records and runs stay.",
 		Example: "  sluice uninstall git",
 		Args:    args(1, 1, "one connector"),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error {
-				if err := src.UninstallConnector(cmd.Context(), a[0], ""); errors.Is(err, store.ErrNotFound) {
-					return usagef("no connector %q is installed; sluice connectors lists them", abi.Clean(a[0]))
-				} else if err != nil {
-					return err
-				}
-				c.warnf("%s is no longer installed; what it collected stays.", abi.Clean(a[0]))
-				return nil
-			})
-		},
+		RunE: c.stored(func(ctx context.Context, src *client.Client, a []string) error {
+			if err := src.UninstallConnector(ctx, a[0], ""); errors.Is(err, store.ErrNotFound) {
+				return usagef("no connector %q is installed; sluice connectors lists them", abi.Clean(a[0]))
+			} else if err != nil {
+				return err
+			}
+			c.warnf("%s is no longer installed; what it collected stays.", abi.Clean(a[0]))
+			return nil
+		}),
 	}
 }

@@ -74,23 +74,18 @@ func (c queryCommands) tables() *cobra.Command {
 	return &cobra.Command{
 		Use: "tables", Short: "List what queries may ask about",
 		Long: "Lists the tables of sluice query with their columns, how many records they have, and when\nthe newest came. With --json: one array.", Example: "  sluice tables", Args: args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
-				all, err := c.listTables(cmd.Context(), s)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return printJSON(c.out, all)
-				}
-				var rows [][]string
-				for _, t := range all {
-					rows = append(rows, []string{t.Name, strconv.FormatUint(t.Records, 10), c.timeText(t.UpdatedAt),
-						columnWords(t.Columns)})
-				}
-				return c.table([]string{"table", "records", "newest", "columns"}, rows)
-			})
-		},
+		RunE: c.stored(func(ctx context.Context, s *client.Client, _ []string) error {
+			all, err := c.listTables(ctx, s)
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, t := range all {
+				rows = append(rows, []string{t.Name, strconv.FormatUint(t.Records, 10), c.timeText(t.UpdatedAt),
+					columnWords(t.Columns)})
+			}
+			return c.printList(all, []string{"table", "records", "newest", "columns"}, rows)
+		}),
 	}
 }
 

@@ -175,15 +175,13 @@ func (c scheduleCommands) listSchedules() *cobra.Command {
 		Long:    "Lists schedules and when each runs next. With --json: one array.",
 		Example: "  sluice schedule list",
 		Args:    args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error {
-				all, err := src.Schedules(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return c.printSchedules(all, false)
-			})
-		},
+		RunE: c.stored(func(ctx context.Context, src *client.Client, _ []string) error {
+			all, err := src.Schedules(ctx)
+			if err != nil {
+				return err
+			}
+			return c.printSchedules(all, false)
+		}),
 	}
 }
 

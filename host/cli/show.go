@@ -32,10 +32,9 @@ not over. With --requests: every request that it made or was refused, without
 queries, headers and bodies; with --json one object per line.`,
 		Example: "  sluice show last\n  sluice show run_01J9ZK --json\n  sluice show last --requests",
 		Args:    args(1, 1, "one run"),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(),
-				func(src *client.Client) error { return c.doShow(cmd.Context(), src, a[0], requests) })
-		},
+		RunE: c.stored(func(ctx context.Context, src *client.Client, a []string) error {
+			return c.doShow(ctx, src, a[0], requests)
+		}),
 	}
 	cmd.Flags().BoolVar(&requests, "requests", false, "show the requests that it made")
 	return cmd

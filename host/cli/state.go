@@ -34,18 +34,17 @@ func (c stateCommands) state() *cobra.Command {
 		Long:    "Prints the cursors of a connection. With --json: one object with a member per\nstream.",
 		Example: "  sluice state show git --json",
 		Args:    args(1, 1, "one connection"),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(),
-				func(src *client.Client) error { return c.showState(cmd.Context(), src, a[0]) })
-		},
+		RunE: c.stored(func(ctx context.Context, src *client.Client, a []string) error {
+			return c.showState(ctx, src, a[0])
+		}),
 	}, &cobra.Command{
 		Use: "reset CONNECTION [STREAM]", Short: "Forget cursors, so that the next run starts afresh",
 		Long:    "Forgets the cursor of one stream, or all of a connection's. Records stay; the next\nrun collects from the beginning, and what it finds unchanged is not stored twice.",
 		Example: "  sluice state reset git commits",
 		Args:    args(1, 2, "a connection and perhaps a stream"),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.resetState(cmd.Context(), src, a) })
-		},
+		RunE: c.stored(func(ctx context.Context, src *client.Client, a []string) error {
+			return c.resetState(ctx, src, a)
+		}),
 	})
 	return cmd
 }

@@ -25,10 +25,9 @@ The pictures show what the site showed: give the file to nobody you would not sh
 the account.`,
 		Example: "  sluice trace last\n  sluice trace run_01J9ZK --to trace.zip",
 		Args:    args(1, 1, "one run"),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.withStoredData(cmd.Context(),
-				func(src *client.Client) error { return c.doTrace(cmd.Context(), src, a[0], to) })
-		},
+		RunE: c.stored(func(ctx context.Context, src *client.Client, a []string) error {
+			return c.doTrace(ctx, src, a[0], to)
+		}),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE`; browser-trace-RUN.zip without")
 	return cmd

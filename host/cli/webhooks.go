@@ -70,9 +70,6 @@ func (c webhookCommands) listWebhooks(ctx context.Context, k *client.Client, _ [
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, all)
-	}
 	var rows [][]string
 	for _, w := range all {
 		last := ""
@@ -81,16 +78,13 @@ func (c webhookCommands) listWebhooks(ctx context.Context, k *client.Client, _ [
 		}
 		rows = append(rows, []string{w.ID, w.Status, strconv.Itoa(w.Failures), last, strings.Join(w.Events, " "), w.URL})
 	}
-	return c.table([]string{"webhook", "status", "failures", "last error", "events", "url"}, rows)
+	return c.printList(all, []string{"webhook", "status", "failures", "last error", "events", "url"}, rows)
 }
 
 func (c webhookCommands) listDeliveries(ctx context.Context, k *client.Client, a []string) error {
 	all, err := k.Deliveries(ctx, a[0])
 	if err != nil {
 		return err
-	}
-	if c.json {
-		return printJSON(c.out, all)
 	}
 	var rows [][]string
 	for _, d := range all {
@@ -99,7 +93,7 @@ func (c webhookCommands) listDeliveries(ctx context.Context, k *client.Client, a
 			fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID),
 		})
 	}
-	return c.table([]string{"delivery", "at", "cause", "type", "attempt", "outcome", "took", "run", "event"}, rows)
+	return c.printList(all, []string{"delivery", "at", "cause", "type", "attempt", "outcome", "took", "run", "event"}, rows)
 }
 
 // deliveryOutcome returns the status of an answer, or the kind of failure.
