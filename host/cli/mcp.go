@@ -131,16 +131,28 @@ func (b *bridge) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	places := make(chan struct{}, messagesAtOnce)
-	lines := bufio.NewScanner(b.in)
-	lines.Buffer(make([]byte, 0, 64<<10), maxMessage)
-	for lines.Scan() && ctx.Err() == nil {
-		line := bytes.Clone(bytes.TrimSpace(lines.Bytes()))
-		if len(line) == 0 {
+	lines := bufio.NewReaderSize(b.in, 64<<10)
+	var failed error
+	for ctx.Err() == nil {
+		line, id, err := readMessage(lines)
+		if errors.Is(err, errTooLong) {
+			b.answer(errorAnswer(id, codeInvalid, fmt.Sprintf("the message is longer than %d bytes", maxMessage)))
+			continue
+		}
+		if err != nil {
+			failed = err
+			break
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
 		var m message
 		if err := json.Unmarshal(line, &m); err != nil {
-			b.answer([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"that is no JSON-RPC message"}}`))
+			code := codeParse
+			if json.Valid(line) {
+				code = codeInvalid // m has what is as it should be
+			}
+			b.answer(errorAnswer(m.ID, code, "that is no JSON-RPC message"))
 			continue
 		}
 		if m.Method == "notifications/cancelled" {
@@ -159,13 +171,11 @@ func (b *bridge) run(ctx context.Context) error {
 			b.forward(one, m, line)
 		})
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		cancel()
-		b.working.Wait() // the host may be one in this process
-		return usagef("a message is longer than %d bytes", maxMessage)
+	b.working.Wait() // the host may be one in this process
+	if errors.Is(failed, io.EOF) {
+		failed = nil
 	}
-	b.working.Wait()
-	return errors.Join(lines.Err(), b.err)
+	return errors.Join(failed, b.err)
 }
 
 // begin returns a context that a cancellation of the request ends.
@@ -197,11 +207,11 @@ func (b *bridge) forward(ctx context.Context, m message, line []byte) {
 	case ctx.Err() != nil: // the client cancelled it
 		return
 	case err != nil:
-		got = errorAnswer(m.ID, err.Error())
+		got = errorAnswer(m.ID, codeServer, err.Error())
 	case len(m.ID) == 0 || status == http.StatusAccepted: // a notification has no answer
 		return
 	case !json.Valid(got) || !bytes.Contains(got, []byte(`"jsonrpc"`)):
-		got = errorAnswer(m.ID, errorReason(status, got))
+		got = errorAnswer(m.ID, codeServer, errorReason(status, got))
 	}
 	if m.Method == "initialize" {
 		var agreed struct {
@@ -248,13 +258,20 @@ func headerText(s string) string {
 	return s
 }
 
-// errorAnswer returns the answer to a request that did not reach the host.
-func errorAnswer(id json.RawMessage, text string) []byte {
+// Codes of JSON-RPC.
+const (
+	codeParse   = -32700
+	codeInvalid = -32600
+	codeServer  = -32000
+)
+
+// errorAnswer returns the answer to a message that did not reach the host.
+func errorAnswer(id json.RawMessage, code int, text string) []byte {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
 	}
 	quoted, _ := json.Marshal(abi.Cut(abi.Clean(text), 500))
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`, id, quoted)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, quoted)
 }
 
 // errorReason returns what an answer says that is not of the protocol.
