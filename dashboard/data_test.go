@@ -192,4 +192,10 @@ func TestDestinationForm(t *testing.T) {
 		!strings.Contains(page, "&lt;b&gt; is away") || !strings.Contains(page, "webhook:https://") {
 		t.Error("lag or error are not shown")
 	}
+	s.host.destinations[0].Tables = []host.DestinationStream{{ConnectionID: "bank", Stream: "a", Error: "first <b>"},
+		{ConnectionID: "bank", Stream: "b", Table: "bank_b"}, {ConnectionID: "bank", Stream: "c", Table: "bank_c", Error: "second"}}
+	if page := s.page("/ui/data/destinations"); !strings.Contains(page, "first &lt;b&gt;</bdi></li>") ||
+		!strings.Contains(page, "second</bdi></li>") || !strings.Contains(page, "<summary>2 tables</summary>") {
+		t.Errorf("not each stream that is blocked says why: %s", page)
+	}
 }

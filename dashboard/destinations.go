@@ -33,6 +33,29 @@ type destinationRow struct {
 	Waits *time.Time // age of the oldest missing row; nil: none is missing
 }
 
+// Made returns the number of its tables.
+func (r destinationRow) Made() (n int) {
+	for _, t := range r.Tables {
+		if t.Table != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Blocked returns the streams that cannot be written, if there are several; of one Error says why.
+func (r destinationRow) Blocked() (out []host.DestinationStream) {
+	for _, t := range r.Tables {
+		if t.Error != "" {
+			out = append(out, t)
+		}
+	}
+	if len(out) == 1 {
+		return nil
+	}
+	return out
+}
+
 // lookDestinations returns the destinations, each with what it has of the last days' changes.
 func (u *destinationUI) lookDestinations(ctx context.Context) ([]destinationRow, error) {
 	all, err := u.destinations.Destinations(ctx)

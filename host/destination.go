@@ -73,12 +73,14 @@ type Destination struct {
 	Tables []DestinationStream `json:"tables"`
 }
 
-// A DestinationStream is one table of a destination.
+// A DestinationStream is one table of a destination, or a stream that could get none.
 type DestinationStream struct {
 	ConnectionID string `json:"connectionId"`
 	Stream       string `json:"stream"`
-	Table        string `json:"table"`
+	Table        string `json:"table"` // "" for none
 	Mode         string `json:"mode"`
 	Version      uint64 `json:"version"` // written up to here
 	Behind       uint64 `json:"behind"`
+	// Error is why the table cannot be written, in a sentence. The others are written.
+	Error string `json:"error,omitempty"`
 }

@@ -316,10 +316,18 @@ func (c destinationCommands) printDestination(d host.Destination) error {
 	if d.NextTry != nil {
 		c.warnf("The next is at %s, or now with sluice destination sync %s.", c.timeText(*d.NextTry), d.Name)
 	}
-	var rows [][]string
-	for _, t := range d.Tables {
-		rows = append(rows, []string{t.Table, t.ConnectionID, t.Stream, t.Mode, strconv.FormatUint(t.Version, 10),
-			strconv.FormatUint(t.Behind, 10)})
+	columns, rows := []string{"table", "connection", "stream", "mode", "version", "behind"}, [][]string(nil)
+	blocked := slices.ContainsFunc(d.Tables, func(t host.DestinationStream) bool { return t.Error != "" })
+	if blocked {
+		columns = append(columns, "error")
 	}
-	return c.table([]string{"table", "connection", "stream", "mode", "version", "behind"}, rows)
+	for _, t := range d.Tables {
+		row := []string{t.Table, t.ConnectionID, t.Stream, t.Mode, strconv.FormatUint(t.Version, 10),
+			strconv.FormatUint(t.Behind, 10)}
+		if blocked {
+			row = append(row, t.Error)
+		}
+		rows = append(rows, row)
+	}
+	return c.table(columns, rows)
 }

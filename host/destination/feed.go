@@ -417,12 +417,15 @@ func (f *feed) bring(ctx context.Context, p *pass) error {
 	if have, err = f.sink.Holdings(ctx); err != nil {
 		return err
 	}
-	f.note(have)
+	f.note(have, wanted, blocked)
 	if err := f.tell(ctx, have, about); err != nil {
 		return err
 	}
 	if len(blocked) > 0 {
 		p.blocked = blocked
+	}
+	if len(blocked) > 1 {
+		return fmt.Errorf("%d streams cannot be written, each for a reason of its own; the first: %w", len(blocked), first)
 	}
 	return first
 }
@@ -449,12 +452,24 @@ func (f *feed) tell(ctx context.Context, have map[StreamID]Holding, about []Desc
 	return nil
 }
 
-// note stores what the destination has, to be shown even while it is unreachable.
-func (f *feed) note(have map[StreamID]Holding) {
+// note stores what the destination has and which streams are blocked, to be shown even while it is unreachable.
+func (f *feed) note(have map[StreamID]Holding, wanted []Wanted, blocked map[StreamID]error) {
 	tables := []host.DestinationStream{}
+	add := func(id StreamID, h Holding) {
+		t := host.DestinationStream{ConnectionID: string(id.Connection), Stream: string(id.Stream), Table: h.Table,
+			Mode: string(h.Mode), Version: h.Mark}
+		if err := blocked[id]; err != nil {
+			t.Error = sentence(err)
+		}
+		tables = append(tables, t)
+	}
 	for id, h := range have {
-		tables = append(tables, host.DestinationStream{ConnectionID: string(id.Connection), Stream: string(id.Stream),
-			Table: h.Table, Mode: string(h.Mode), Version: h.Mark})
+		add(id, h)
+	}
+	for _, w := range wanted {
+		if _, there := have[w.StreamID]; !there && blocked[w.StreamID] != nil {
+			add(w.StreamID, Holding{Mode: w.Mode})
+		}
 	}
 	slices.SortFunc(tables, func(a, b host.DestinationStream) int {
 		return cmp.Or(cmp.Compare(a.ConnectionID, b.ConnectionID), cmp.Compare(a.Stream, b.Stream))

@@ -190,6 +190,7 @@ func (w *world) count(path, sql string) (n int64) {
 	c, err := sqlite3.Open("file:" + path)
 	w.must(err)
 	defer c.Close()
+	w.must(c.BusyTimeout(time.Minute)) // it may be fed just now
 	st, _, err := c.Prepare(sql)
 	w.must(err)
 	defer st.Close()
@@ -301,8 +302,9 @@ func TestBlocked(t *testing.T) {
 	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + path})
 	w.must(err)
 	d := w.until(fs, "out", "waiting", func(d host.Destination) bool { return d.State == "waiting" })
-	if !strings.Contains(d.Error, "Sluice did not make: mail_items") || len(d.Tables) != 1 ||
-		d.Tables[0].Stream != "others" {
+	if !strings.Contains(d.Error, "Sluice did not make: mail_items") || len(d.Tables) != 2 ||
+		d.Tables[0].Table != "" || d.Tables[0].Error != d.Error || d.Tables[0].Behind != 1 ||
+		d.Tables[1].Table != "mail_others" || d.Tables[1].Error != "" || d.Behind != 1 {
 		t.Errorf("%+v", d)
 	}
 	w.count(path, "DROP TABLE mail_items")
@@ -316,6 +318,52 @@ func TestBlocked(t *testing.T) {
 	d, err = fs.SyncDestination(t.Context(), "out")
 	if err != nil || !strings.Contains(d.Error, "an index, a view or a trigger uses it; drop that first") ||
 		w.count(path, "SELECT count(*) FROM mail_others WHERE id = 'c'") != 1 {
+		t.Errorf("%+v %v", d, err)
+	}
+}
+
+// TestSeveralBlocked: each blocked stream says why, whether it has a table or not, until it can be fed.
+func TestSeveralBlocked(t *testing.T) {
+	w := newWorld(t)
+	fs := w.open()
+	path := filepath.Join(t.TempDir(), "out.db")
+	w.collect("a", `{"id":"a"}`)
+	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + path})
+	w.must(err)
+	w.until(fs, "out", "current", current)
+	w.count(path, "CREATE TABLE mail_first (mine INTEGER)")
+	w.count(path, "CREATE VIEW mail_second AS SELECT 1")
+	w.count(path, "CREATE INDEX mine ON mail_items (n)")
+	w.collectOf("first", "a", `{"id":"a"}`)
+	w.collectOf("others", "a", `{"id":"a"}`)
+	w.collectOf("second", "a", `{"id":"a"}`)
+	w.collect("a", `{"id":"a","n":"none"}`)
+	d, err := fs.SyncDestination(t.Context(), "out")
+	w.must(err)
+	reasons := map[string]string{}
+	for _, s := range d.Tables {
+		reasons[s.Stream] = s.Error
+	}
+	if !strings.Contains(reasons["first"], "mail_first") || !strings.Contains(reasons["second"], "mail_second") ||
+		!strings.Contains(reasons["items"], "an index, a view or a trigger uses it") || len(d.Tables) != 4 ||
+		!strings.Contains(d.Error, "3 streams cannot be written") || d.Behind != 3 {
+		t.Errorf("%+v", d)
+	}
+	w.count(path, "DROP TABLE mail_first")
+	if d, err = fs.SyncDestination(t.Context(), "out"); err != nil || d.Behind != 2 || d.Tables[0].Table != "mail_first" ||
+		d.Tables[0].Error != "" || d.Tables[1].Error == "" || !strings.Contains(d.Error, "2 streams") {
+		t.Errorf("%+v %v", d, err)
+	}
+	fs.Close()
+	fs = w.open()
+	d, err = fs.Destination(t.Context(), "out") // also before it is tried again
+	if err != nil || len(d.Tables) != 4 || d.Tables[1].Error == "" || d.Tables[3].Error == "" {
+		t.Errorf("%+v %v", d, err)
+	}
+	w.count(path, "DROP VIEW mail_second")
+	w.count(path, "DROP INDEX mine")
+	d, err = fs.SyncDestination(t.Context(), "out")
+	if err != nil || !current(d) || len(d.Tables) != 4 || d.Tables[1].Error+d.Tables[3].Error != "" {
 		t.Errorf("%+v %v", d, err)
 	}
 }
@@ -344,7 +392,7 @@ func TestBlockedMeanwhile(t *testing.T) {
 	for i := range 3 {
 		w.collectOf("others", fmt.Sprint(i), `{"id":"b"}`)
 		d = w.until(fs, "out", "fed",
-			func(d host.Destination) bool { return len(d.Tables) == 1 && d.Tables[0].Version == uint64(i+1) })
+			func(d host.Destination) bool { return len(d.Tables) == 2 && d.Tables[1].Version == uint64(i+1) })
 	}
 	if !strings.Contains(d.Error, "mail_items") || d.NextTry == nil || !d.NextTry.After(hour.Add(time.Minute)) {
 		t.Errorf("the blocked table is told of and tried again later: %+v", d)
