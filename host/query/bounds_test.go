@@ -1,12 +1,17 @@
 package query_test
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/query"
 )
 
 const endless = `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) `
@@ -68,5 +73,29 @@ func TestStraight(t *testing.T) {
 	if code := w.refused(host.Query{SQL: `SELECT json_extract('{}'` + strings.Repeat(`, '$.a'`, 100) +
 		`)`}); code != "query_invalid" {
 		t.Errorf("101 arguments: %s", code)
+	}
+}
+
+// TestScratchLooksAtTheTime: a statement with few steps, each of which moves megabytes, ends when its time is over.
+func TestScratchLooksAtTheTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f, err := query.ScratchFile(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	page := make([]byte, 4096)
+	if _, err := f.WriteAt(page, 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.ReadAt(page, 0); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if _, err := f.WriteAt(page, 0); !errors.Is(err, sqlite3.INTERRUPT) {
+		t.Error(err)
+	}
+	if _, err := f.ReadAt(page, 0); !errors.Is(err, sqlite3.INTERRUPT) {
+		t.Error(err)
 	}
 }

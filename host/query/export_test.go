@@ -3,6 +3,8 @@ package query
 import (
 	"context"
 	"time"
+
+	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 // Within bounds the time of a query.
@@ -19,4 +21,12 @@ func Matches(kind int, pattern, text string) bool {
 	}
 	ok, err := w.match(context.Background(), []byte(pattern), []byte(text))
 	return err == nil && ok
+}
+
+// ScratchFile opens a scratch file of a statement.
+func ScratchFile(ctx context.Context) (vfs.File, error) {
+	s := newScratch(maxScratch, func() context.Context { return ctx })
+	defer s.end()
+	f, _, err := s.Open("", vfs.OPEN_TEMP_DB)
+	return f, err
 }

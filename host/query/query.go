@@ -58,6 +58,7 @@ type Options struct {
 	Setting   string               // name of the setting for Most
 	Room      func() error         // returns an error while the disk is nearly full; may be nil
 	Semaphore *cache.FairSemaphore // shared with other mirrors; nil allows AtOnce for this one
+	Lister    string               // what lists the tables, in errors; "" for sluice tables
 }
 
 // A Mirror implements host.Queries on copies of all connections. It is safe for concurrent use.
@@ -66,6 +67,7 @@ type Mirror struct {
 	copies *cache.Dir[struct{}]
 	turns  *cache.FairSemaphore
 
+	lister  string
 	within  time.Duration // for one query
 	scratch int64         // bytes of one query's scratch files
 
@@ -80,8 +82,9 @@ var _ host.Queries = (*Mirror)(nil)
 
 // New returns a mirror. It copies connections when they are first queried.
 func New(o Options) *Mirror {
-	return &Mirror{store: o.Store, turns: cmp.Or(o.Semaphore, cache.NewFairSemaphore(AtOnce)), within: within,
-		scratch: maxScratch, copying: map[store.ConnectionID]*host.Copying{},
+	return &Mirror{store: o.Store, turns: cmp.Or(o.Semaphore, cache.NewFairSemaphore(AtOnce)),
+		lister: cmp.Or(o.Lister, "sluice tables"), within: within, scratch: maxScratch,
+		copying: map[store.ConnectionID]*host.Copying{},
 		copies: cache.New[struct{}](cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "query_limit",
 			Room: o.Room}, nil)}
 }

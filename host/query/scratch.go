@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,16 +14,17 @@ import (
 // A scratch is the disk space of one query for sorting: unnamed files with a limit on their total size. Sorting in
 // memory would be half again as slow and could use up all memory.
 type scratch struct {
-	name string
-	most int64
-	used atomic.Int64
-	full atomic.Bool
+	name   string
+	most   int64
+	during func() context.Context // of the statement
+	used   atomic.Int64
+	full   atomic.Bool
 }
 
 var scratches atomic.Uint64 // for names
 
-func newScratch(most int64) *scratch {
-	s := &scratch{name: fmt.Sprintf("sluice-%d", scratches.Add(1)), most: most}
+func newScratch(most int64, during func() context.Context) *scratch {
+	s := &scratch{name: fmt.Sprintf("sluice-%d", scratches.Add(1)), most: most, during: during}
 	vfs.Register(s.name, s)
 	return s
 }
@@ -55,15 +57,27 @@ func (s *scratch) Access(string, vfs.AccessFlag) (bool, error) { return false, n
 // FullPathname implements vfs.VFS.
 func (s *scratch) FullPathname(name string) (string, error) { return name, nil }
 
-// A scratchFile counts its size towards the limit.
+// A scratchFile counts its size towards the limit. It ends the statement when its time is over, for which SQLite looks
+// only every thousand steps: with long values these take seconds.
 type scratchFile struct {
 	*os.File
 	of   *scratch
 	size int64
 }
 
+// ReadAt implements vfs.File.
+func (f *scratchFile) ReadAt(p []byte, at int64) (int, error) {
+	if f.of.during().Err() != nil {
+		return 0, sqlite3.INTERRUPT
+	}
+	return f.File.ReadAt(p, at)
+}
+
 // WriteAt implements vfs.File.
 func (f *scratchFile) WriteAt(p []byte, at int64) (int, error) {
+	if f.of.during().Err() != nil {
+		return 0, sqlite3.INTERRUPT
+	}
 	if grows := at + int64(len(p)) - f.size; grows > 0 {
 		if f.of.used.Add(grows) > f.of.most {
 			f.of.used.Add(-grows)

@@ -35,7 +35,8 @@ type session struct {
 }
 
 func (s *session) open() (err error) {
-	s.scratch = newScratch(s.mirror.scratch)
+	during := func() context.Context { return s.running }
+	s.scratch = newScratch(s.mirror.scratch, during)
 	s.db, err = sqlite3.OpenContext(sqlite3.WithMaxMemory(s.ctx, maxMemory), "file::memory:?vfs="+s.scratch.name)
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (s *session) open() (err error) {
 	if err := s.db.Exec("PRAGMA query_only = ON; PRAGMA temp_store = FILE; PRAGMA trusted_schema = OFF"); err != nil {
 		return err
 	}
-	if err := bounded(s.db, func() context.Context { return s.running }); err != nil {
+	if err := bounded(s.db, during); err != nil {
 		return err
 	}
 	return s.db.SetAuthorizer(s.authorize)
@@ -217,7 +218,7 @@ func (s *session) wrong(err error) error {
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sqlite3: "), "SQL logic error: ")
 	if strings.HasPrefix(text, "no such table") {
-		text += "; tables are named CONNECTION.STREAM, and sluice tables lists them"
+		text += "; tables are named CONNECTION.STREAM, and " + s.mirror.lister + " lists them"
 	}
 	return host.Refuse("query_invalid", "%s", abi.Cut(abi.Clean(text), 500))
 }
@@ -228,7 +229,8 @@ func (s *session) attach(name string) error {
 	c, err := s.mirror.store.Connection(s.ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (c.Temporary || s.only != nil && !slices.Contains(s.only, id)) {
 		return host.Refuse("query_invalid",
-			"there is no connection %s; tables are named CONNECTION.STREAM, and sluice tables lists them", abi.Clean(name))
+			"there is no connection %s; tables are named CONNECTION.STREAM, and %s lists them", abi.Clean(name),
+			s.mirror.lister)
 	}
 	if err != nil {
 		return err
