@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -329,7 +330,7 @@ func known(err error) (code, text string) {
 	case errors.As(err, &f):
 		return f.code, f.text
 	case errors.As(err, &r):
-		return r.Code, r.Message
+		return r.Code, forAssistant(r.Message)
 	case errors.Is(err, store.ErrNotFound):
 		return "not_found", "There is no such thing that you may see. The tool data lists what there is."
 	case errors.Is(err, context.DeadlineExceeded):
@@ -338,6 +339,17 @@ func known(err error) (code, text string) {
 		return "cancelled", "The call was cancelled."
 	}
 	return "internal", "Something failed in the host, which has the details in its log."
+}
+
+// owners matches what only the owner can do: a command, a setting, room on the disk.
+var owners = regexp.MustCompile(`\bsluice [a-z]|\bconfiguration\b|\bdisk\b`)
+
+// forAssistant returns the text of a refusal, which was written for the owner.
+func forAssistant(text string) string {
+	if owners.MatchString(text) {
+		return text + ". Only the owner can do that: say so to them."
+	}
+	return text
 }
 
 // copies are the files for SQL and search of one assistant, which only contain what it may see.
@@ -405,7 +417,7 @@ func (s *endpoint) open(of string) error {
 	o := s.gateway.o
 	s.of, s.copies = of, &copies{
 		query.New(query.Options{Store: s.view, Dir: tables, Most: o.Most, Setting: o.Setting, Room: o.Room,
-			Semaphore: s.gateway.queries}),
+			Semaphore: s.gateway.queries, Lister: "the tool data"}),
 		search.New(search.Options{Store: s.view, Dir: words, Most: o.Most, Setting: o.Setting, Room: o.Room,
 			Semaphore: s.gateway.searches}),
 	}

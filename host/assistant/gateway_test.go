@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -233,6 +234,96 @@ func TestMayRun(t *testing.T) {
 	if text, ok := w.call(leads, "waiting", object{}); !ok ||
 		!strings.HasPrefix(led, "http://sluice.test/ui/runs/run_9999") {
 		t.Error(led, text)
+	}
+}
+
+// Errors advise what an assistant can do itself, or say that it is the owner's.
+func TestAdvice(t *testing.T) {
+	w := newWorld(t)
+	w.add("notes", func(q *host.NewAssistant) { q.Run = true })
+	s := w.connect("notes")
+	refused := func(tool string, arguments object, want string) {
+		t.Helper()
+		text, ok := w.call(s, tool, arguments)
+		if theirs := strings.Contains(text, "sluice "); ok || !strings.Contains(text, want) ||
+			theirs && !strings.Contains(text, "Only the owner can do that") {
+			t.Errorf("%s: %s", tool, text)
+		}
+	}
+	for _, sql := range []string{"SELECT * FROM messages", "SELECT * FROM nowhere.messages", "SELECT * FROM mail.letters",
+		"SELECT * FROM bank.messages"} {
+		refused("query", object{"sql": sql}, "the tool data lists them")
+	}
+	w.startErr = host.Refuse("grant_expired", "the grant of connection mail is expired; sluice grant mail gives a new one")
+	refused("run_connection", object{"connection": "mail"}, "Only the owner can do that")
+	w.startErr = host.Refuse("store_no_space", "there is not enough free disk space")
+	refused("run_connection", object{"connection": "mail"}, "Only the owner can do that")
+}
+
+// A cursor opens no more than the grant that is there when it comes back.
+func TestCursorAfterTheGrantChanged(t *testing.T) {
+	w := emptyWorld(t)
+	for i := range 10 {
+		w.collect("mail", "messages", fmt.Sprintf(`k%d {"id":"k%d","folder":"work","subject":"s%d","salary":"9","at":"2026-03-01T00:00:00Z"}`, i, i, i))
+	}
+	type page struct {
+		Records []struct{ Key string }
+		Cursor  string
+	}
+	begin := func(t *testing.T, tool string, change ...func(*host.NewAssistant)) (*mcp.ClientSession, object) {
+		t.Helper()
+		w.add(tool, change...)
+		s, ask := w.connect(tool), object{"connection": "mail", "stream": "messages", "limit": 2}
+		var p page
+		w.structured(s, tool, ask, &p)
+		if ask["cursor"] = p.Cursor; len(p.Records) != 2 || p.Cursor == "" {
+			t.Fatalf("%+v", p)
+		}
+		return s, ask
+	}
+	end := func(tool string) { _, err := w.gateway.RevokeAssistant(w.Context(), tool); w.must(err) }
+	change := func(from, to string) {
+		_, err := w.store.ChangeConnection(t.Context(), "mail", func(c *store.Connection) error {
+			c.Manifest = json.RawMessage(strings.ReplaceAll(string(c.Manifest), from, to))
+			return nil
+		})
+		w.must(err)
+	}
+	for _, tool := range []string{"list_records", "changes_since"} {
+		t.Run(tool, func(t *testing.T) {
+			ends := w.clock().Add(time.Hour)
+			s, ask := begin(t, tool, func(q *host.NewAssistant) { q.ExpiresAt = &ends })
+			w.mu.Lock()
+			w.now = ends
+			w.mu.Unlock()
+			if text, ok := w.call(s, tool, ask); ok || !strings.Contains(text, "expired") {
+				t.Errorf("of one that expired: %s", text)
+			}
+			s, ask = begin(t, tool)
+			end(tool)
+			w.add(tool, func(q *host.NewAssistant) { // another one, that sees less
+				q.Connections[0].Scope = json.RawMessage(`{"streams":[{"name":"messages","fields":["id"],"resources":["home"]}]}`)
+			})
+			if text, ok := w.call(w.connect(tool), tool, ask); ok || !strings.Contains(text, "cursor") {
+				t.Errorf("of one before by its name: %s", text)
+			}
+			if text, ok := w.call(s, tool, ask); ok || !strings.Contains(text, "cursor") {
+				t.Errorf("in the session of the one before: %s", text)
+			}
+			end(tool)
+			s, ask = begin(t, tool)
+			change(`"resource_field":"folder"`, `"resource_field":"subject"`) // none of the records is of the resource work now
+			if text, ok := w.call(s, tool, ask); strings.Contains(text, `\"k`) || strings.Contains(text, `"k`) {
+				t.Errorf("of a stream whose resources changed: %v %s", ok, text)
+			}
+			change(`"resource_field":"subject"`, `"resource_field":"folder"`)
+			var p page
+			w.structured(s, tool, ask, &p)
+			if len(p.Records) != 2 {
+				t.Errorf("after they changed back: %+v", p)
+			}
+			end(tool)
+		})
 	}
 }
 

@@ -44,6 +44,7 @@ type world struct {
 	n       int
 
 	starting func() // is called by each start; nil: nothing
+	startErr error  // of each start
 
 	mu     sync.Mutex // guards what follows
 	now    time.Time
@@ -60,6 +61,9 @@ func (w *world) StartRun(_ context.Context, q host.StartRun) (store.Run, error) 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.startErr != nil {
+		return store.Run{}, w.startErr
+	}
 	w.starts = append(w.starts, q)
 	return store.Run{ID: "run_1", ConnectionID: store.ConnectionID(q.WorkflowID), Status: "active", StartedAt: w.now}, nil
 }
