@@ -75,6 +75,23 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestCompleteHostileNames: connectors choose the names of columns.
+func TestCompleteHostileNames(t *testing.T) {
+	long := "long" + strings.Repeat("x", 64<<10)
+	words := completions([]host.Table{{Name: `mail."a ""b"""`, Columns: []host.QueryColumn{
+		{Name: `say "no"`}, {Name: "esc\x1b[31m"}, {Name: "rtl\u202egnp"}, {Name: "nul\x00"}, {Name: "line\nfeed"},
+		{Name: "from"}, {Name: "caf\u00e9"}, {Name: "caf\u00e8"}, {Name: long}, {Name: "1st"}, {Name: ""},
+	}}})
+	for line, want := range map[string]string{
+		"sa": `"say ""no"""`, `"sa`: `"say ""no"""`, "es": "", "rt": "", "nu": "", "lin": "", `"f`: `"from"`, "caf": `"caf`,
+		"1": `"1st"`, "lo": long, `mail."`: `mail."a ""b"""`,
+	} {
+		if got, pos, ok := complete(line, len(line), words); ok != (want != "") || got != want || ok && pos != len(want) {
+			t.Errorf("%q: %.80q %d %v", line, got, pos, ok)
+		}
+	}
+}
+
 func TestCopyLines(t *testing.T) {
 	if got := copyLines([]host.Copying{{ConnectionID: "mail", Done: 500, Total: 1000},
 		{ConnectionID: "x"}}); len(got) != 2 ||

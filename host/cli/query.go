@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -358,17 +359,36 @@ func (c queryCommands) readStatements(ctx context.Context, k *client.Client, f *
 	}
 }
 
-// completions returns the words that a statement may have.
+// keywords are completed like names.
+var keywords = []string{"SELECT ", "FROM ", "WHERE ", "GROUP BY ", "ORDER BY ", "LIMIT ", "JOIN ", "count(*)"}
+
+// completions returns the words that a statement may have. Connectors choose names: those that a terminal does not show
+// as they are, because of control characters or a change of the direction of writing, are left out.
 func completions(tables []host.Table) []string {
-	words := []string{"SELECT ", "FROM ", "WHERE ", "GROUP BY ", "ORDER BY ", "LIMIT ", "JOIN ", "count(*)"}
+	words := slices.Clone(keywords)
 	for _, t := range tables {
 		words = append(words, t.Name)
 		for _, col := range t.Columns {
-			words = append(words, col.Name)
+			words = append(words, columnWord(col.Name))
 		}
 	}
+	words = slices.DeleteFunc(words, func(w string) bool { return abi.Clean(w) != w })
 	slices.Sort(words)
 	return slices.Compact(words)
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// columnWord returns the name of a column as a statement wants it, or in quotes that it does not need.
+func columnWord(name string) string {
+	isKeyword := slices.ContainsFunc(keywords, func(k string) bool {
+		first, _, _ := strings.Cut(k, " ")
+		return strings.EqualFold(first, name)
+	})
+	if plainName.MatchString(name) && !isKeyword {
+		return name
+	}
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
 // complete extends the word before the cursor to the longest common prefix of the words
@@ -380,7 +400,7 @@ func complete(line string, pos int, words []string) (string, int, bool) {
 		return "", 0, false
 	}
 	for _, w := range words {
-		if len(w) < len(typed) || !strings.EqualFold(w[:len(typed)], typed) {
+		if !beginsWith(w, typed) && !beginsWith(strings.TrimPrefix(w, `"`), typed) {
 			continue
 		}
 		if found == "" {
@@ -391,10 +411,15 @@ func complete(line string, pos int, words []string) (string, int, bool) {
 		for n < min(len(found), len(w)) && found[n] == w[n] {
 			n++
 		}
-		found = found[:n]
+		found = strings.ToValidUTF8(found[:n], "") // not half of a character
 	}
 	if len(found) <= len(typed) {
 		return "", 0, false
 	}
 	return line[:at] + found + line[pos:], at + len(found), true
+}
+
+// beginsWith reports whether a word begins with what was typed, in either case.
+func beginsWith(word, typed string) bool {
+	return len(word) >= len(typed) && strings.EqualFold(word[:len(typed)], typed)
 }
