@@ -57,6 +57,7 @@ type connectionUI struct {
 func (u *connectionUI) routes() []web.Route {
 	one := "/ui/connections/:connectionId"
 	return []web.Route{
+		page("/ui/connections", func(c *fiber.Ctx) error { return c.Redirect("/ui/", fiber.StatusSeeOther) }), // it lists them
 		action("/ui/connections", u.createConnection),
 		page(one, u.showConnection),
 		page(one+"/start", u.start),

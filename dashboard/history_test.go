@@ -93,7 +93,7 @@ func TestRunStages(t *testing.T) {
 		t.Errorf("no verdict on a failure: %.300s", said)
 	}
 	for _, want := range []string{"3.0 MiB of memory", `class="area" d="M0 160L0 106.67H`, "850 ms of 1.0 s",
-		`class="warn" width="85"`, "3.0 s of 1 min 00 s", `class="accent" width="5"`, "<dd>5.0 s</dd>"} {
+		`class="warn" width="85"`, "3.0 s of 1 min", `class="accent" width="5"`, "<dd>5.0 s</dd>"} {
 		if page := s.page("/ui/runs/run_1"); !strings.Contains(page, want) {
 			t.Errorf("the budgets lack %s", want)
 		}

@@ -259,15 +259,14 @@ func cell(raw json.RawMessage) string {
 	return abi.Cut(s, maxCell)
 }
 
-// prominence ranks fields that help to tell records apart.
+// prominence ranks fields that help to tell records apart: those that are called so before those that contain the word.
 func prominence(name string) int {
-	for i, word := range []string{"description", "body", "author", "status", "kind", "amount", "date", "at", "summary",
-		"subject", "title", "name"} {
-		if strings.Contains(name, word) {
-			return i + 1
-		}
+	words := []string{"description", "body", "author", "status", "kind", "amount", "date", "at", "summary", "subject",
+		"title", "name"}
+	if i := slices.Index(words, name); i >= 0 {
+		return len(words) + i + 1
 	}
-	return 0
+	return 1 + slices.IndexFunc(words, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // recordBody is everything that is known of a record.

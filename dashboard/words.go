@@ -271,9 +271,9 @@ func lasted(d time.Duration) string {
 	case d < time.Minute:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	case d < time.Hour:
-		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+		return strings.TrimSuffix(fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60), " 00 s")
 	}
-	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+	return strings.TrimSuffix(fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60), " 00 min")
 }
 
 // cut shortens a text to n characters, and says so.

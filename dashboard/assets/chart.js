@@ -41,6 +41,19 @@ document.addEventListener('DOMContentLoaded', () => {
     ctx.restore();
   };
 
+  // Times in UTC and numbers as in the tables.
+  const utc = (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC');
+  const count = (u, values) => values.map((n) => n.toLocaleString('en').replaceAll(',', '\u202f'));
+  const day = '\n{D} {MMM} {YYYY}';
+  const times = [ // each: the least step in seconds, its text, and what is added where a year, month, day, hour, minute, second begins
+    [365 * 86400, '{YYYY}', null, null, null, null, null, null, 1],
+    [28 * 86400, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+    [86400, '{D} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+    [60, '{HH}:{mm}', day, null, day, null, null, null, 1],
+    [1, '{HH}:{mm}:{ss}', day, null, day, null, null, null, 1],
+    [0.001, '{ss}.{fff}', `${day} {HH}:{mm}`, null, `${day} {HH}:{mm}`, null, '\n{HH}:{mm}', null, 1],
+  ];
+
   const show = (figure) => {
     let plot = null;
     let data = null;
@@ -48,10 +61,10 @@ document.addEventListener('DOMContentLoaded', () => {
     const make = () => {
       plot?.destroy();
       plot = new uPlot({
-        ...size(), hooks: { draw: [crosses] }, cursor: { points: { size: 6 } }, legend: { live: true },
+        ...size(), hooks: { draw: [crosses] }, cursor: { points: { size: 6 } }, legend: { live: true }, tzDate: utc,
         scales: { x: { time: true, range: roomy }, s: { range: (u, min, max) => [0, Math.max(max * 1.2, 1)] }, y: { range: (u, min, max) => [0, Math.max(max * 1.2, 1)] } },
-        axes: [axis(), { ...axis(), size: 60 }, { ...axis(), scale: 's', side: 1, grid: { show: false }, values: (u, v) => v.map((x) => `${x} s`) }],
-        series: [{}, {
+        axes: [{ ...axis(), values: times }, { ...axis(), size: 60, values: count }, { ...axis(), scale: 's', side: 1, grid: { show: false }, values: (u, v) => v.map((x) => `${x} s`) }],
+        series: [{ value: '{D} {MMM} {YYYY}, {HH}:{mm} UTC' }, {
           label: 'Records stored', stroke: resolve('ink-accent'), fill: resolve('ink-accent-soft'), width: 1, points: { show: false },
           paths: uPlot.paths.bars({ size: [0.6, widest], radius: 0.15 }),
         }, { label: 'Seconds', scale: 's', stroke: resolve('ink-warn'), width: 1.5, points: { size: 5 } }, {
