@@ -27,10 +27,11 @@ const (
 
 // Replies stores the answers to idempotent requests.
 type Replies struct {
-	store store.Documents
-	now   func() time.Time
-	mac   func(purpose string, parts ...[]byte) []byte
-	seal  *sealer
+	store   store.Documents
+	members store.Members // nil for a host that shares no store
+	now     func() time.Time
+	mac     func(purpose string, parts ...[]byte) []byte
+	seal    *sealer
 
 	mu      sync.Mutex // guards flights
 	flights map[string]*flight
@@ -77,7 +78,8 @@ type storedReply struct {
 }
 
 func newReplies(st store.Documents, now func() time.Time, mac func(string, ...[]byte) []byte) *Replies {
-	return &Replies{store: st, now: now, mac: mac, seal: newSealer(now), flights: map[string]*flight{}}
+	return &Replies{store: st, members: store.MembersOf(st), now: now, mac: mac, seal: newSealer(now),
+		flights: map[string]*flight{}}
 }
 
 // Begin returns the answer of an equal earlier request, or a slot whose holder carries the request
@@ -95,7 +97,7 @@ func (r *Replies) Begin(ctx context.Context, q Request) (*Reply, *Slot, error) {
 	for {
 		f, mine := r.enter(id, print, q.By)
 		if mine {
-			return r.begin(ctx, id, f)
+			return r.begin(ctx, id, f, wait.C)
 		}
 		if !hmac.Equal(f.print, print) {
 			return nil, nil, ErrMismatch
@@ -135,14 +137,39 @@ func (r *Replies) leave(id string, f *flight, reply, bare *Reply) {
 	close(f.done)
 }
 
-// begin returns a stored answer or a slot. Only the holder of the flight calls it.
-func (r *Replies) begin(ctx context.Context, id string, f *flight) (*Reply, *Slot, error) {
-	kept, bare, err := r.kept(ctx, id, f)
-	if err != nil || kept != nil {
-		r.leave(id, f, kept, bare)
-		return kept, nil, err
+// begin returns a stored answer or a slot. While another host carries out an equal request, it waits for its answer
+// until late. Only the holder of the flight calls it.
+func (r *Replies) begin(ctx context.Context, id string, f *flight, late <-chan time.Time) (*Reply, *Slot, error) {
+	for {
+		kept, bare, err := r.kept(ctx, id, f)
+		claimed := false
+		if err == nil && kept == nil && r.members != nil {
+			if err = r.claim(ctx, id, f); err == nil {
+				claimed = true
+				kept, bare, err = r.kept(ctx, id, f) // the answer may have come before the claim
+			}
+		}
+		if err == nil && kept == nil {
+			return nil, &Slot{r: r, id: id, flight: f}, nil
+		}
+		if !errors.Is(err, errClaimed) {
+			if claimed {
+				r.unclaim(id)
+			}
+			r.leave(id, f, kept, bare)
+			return kept, nil, err
+		}
+		select {
+		case <-time.After(claimLook):
+			continue
+		case <-late:
+			err = ErrInFlight
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		r.leave(id, f, nil, nil)
+		return nil, nil, err
 	}
-	return nil, &Slot{r: r, id: id, flight: f}, nil
 }
 
 // kept returns the stored answer: reply in full for the principal that received it, and bare
@@ -202,7 +229,7 @@ func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 		return nil
 	}
 	s.carried = &Reply{status, slices.Clone(body), location}
-	return []store.Write{*w}
+	return s.r.settling(s.id, *w)
 }
 
 // Kept returns the answer stored by now, or nil if there is none: of another host that carried out
@@ -241,12 +268,13 @@ func (s *Slot) Finish(ctx context.Context, status int, body []byte, location str
 	}
 	w, err := s.write(status, body, location)
 	if err != nil || w == nil {
+		s.r.unclaim(s.id)
 		return err
 	}
 	if status == 429 {
 		w.ExpiresAt = s.r.now().Add(retryAfter)
 	}
-	err = s.r.store.Write(ctx, *w)
+	err = s.r.store.Write(ctx, s.r.settling(s.id, *w)...)
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) {
 		return nil // a commit that reported failure was durable after all; its answer stays
@@ -260,6 +288,7 @@ func (s *Slot) Abandon() {
 	if s == nil || s.flight == nil {
 		return
 	}
+	s.r.unclaim(s.id)
 	s.r.leave(s.id, s.flight, nil, nil)
 	s.flight = nil
 }
