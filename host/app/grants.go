@@ -81,7 +81,7 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 	if err != nil {
 		return host.Grant{}, asRefusal(err)
 	}
-	return *shownGrant(c), nil
+	return *shownGrant(c, store.Now(gs.Store)), nil
 }
 
 // errGrantReplaced is returned when the grant to revoke is not the current one.

@@ -129,8 +129,8 @@ func (v *overview) connection(ctx context.Context, c store.Connection) (host.Con
 	out := host.Connection{
 		ConnectionID: string(c.ID), DisplayName: shownAs(c, k), ConnectorID: string(c.ConnectorID), ConnectorName: k.Name,
 		Version: k.Version, ModuleDigest: string(c.Digest), Mode: cmp.Or(c.Mode, "live"), Enabled: c.Enabled,
-		NotReady: v.notReady(ctx, c), Settings: c.Settings, Secrets: v.secrets(c, m, false), Grant: shownGrant(c),
-		Bindings: shownBindings(c, m), ProfileName: cmp.Or(c.ProfileName, string(c.ID)), CollectionSince: c.CollectionSince,
+		NotReady: v.notReady(ctx, c), Settings: c.Settings, Secrets: v.secrets(c, m, false),
+		Grant: shownGrant(c, store.Now(v.from.Store)), Bindings: shownBindings(c, m), ProfileName: cmp.Or(c.ProfileName, string(c.ID)), CollectionSince: c.CollectionSince,
 		LeakCanary: cmp.Or(c.LeakCanary, "enforce"), Labels: listed(c.Labels), Schedule: v.schedules[c.ID],
 		CreatedAt: c.CreatedAt, Revision: max(c.Revision, 1),
 	}

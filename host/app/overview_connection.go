@@ -48,8 +48,9 @@ func grantRef(g *store.Grant) string {
 	return g.Ref
 }
 
-// shownGrant returns the API's document of a connection's grant, nil before anybody approved one.
-func shownGrant(c store.Connection) *host.Grant {
+// shownGrant returns the API's document of a connection's grant, nil before anybody approved one. now is
+// the time by the clock of the store.
+func shownGrant(c store.Connection, now time.Time) *host.Grant {
 	g := c.Grant
 	if unapproved(g) {
 		return nil
@@ -63,7 +64,7 @@ func shownGrant(c store.Connection) *host.Grant {
 		out.Scope = g.Scope
 	}
 	out.AccessMode, out.Status, out.ExpiresAt = g.AccessMode, g.Status, g.ExpiresAt
-	if code := g.Fault(time.Now()); code != "" {
+	if code := g.Fault(now); code != "" {
 		out.Status = code[len("grant_"):]
 	}
 	if g.ApprovedBy != "" {

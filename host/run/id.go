@@ -20,6 +20,9 @@ func NewRunID(now time.Time) store.RunID {
 	return store.RunID(newULID("run_", now))
 }
 
+// NewTraceID returns a new id of a trace.
+func NewTraceID() store.TraceID { return store.TraceID(hexID("trc_", 8)) }
+
 func newULID(prefix string, now time.Time) string {
 	return prefix + ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
 }

@@ -63,7 +63,7 @@ type run struct {
 
 func newRun(p *Plan, d Deps) *run {
 	now := time.Now()
-	all := &parts{plan: p, deps: d, id: cmp.Or(d.ID, NewRunID(store.Now(d.Store))), trace: store.TraceID(hexID("trc_", 8)),
+	all := &parts{plan: p, deps: d, id: cmp.Or(d.ID, NewRunID(store.Now(d.Store))), trace: cmp.Or(d.TraceID, NewTraceID()),
 		canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
 	r := &run{parts: all, cancels: make(chan CancelRequest, 1)}
 	all.loop = r
@@ -257,7 +257,7 @@ func (r *run) tick(now time.Time) {
 	if r.history.replaying() && r.history.live() && !r.outcome.ready() {
 		return
 	}
-	if c := r.plan.grantFault(); c != nil && r.outcome.proposal() == nil { // it must not ask, wait or send any more
+	if c := r.plan.grantFault(store.Now(r.deps.Store)); c != nil && r.outcome.proposal() == nil { // it must not ask, wait or send any more
 		r.outcome.latch(c)
 		return
 	}

@@ -103,14 +103,14 @@ func asRefusal(err error) error {
 }
 
 // checkGrant refuses an unusable grant. A single-use grant keeps no state.
-func (p *Plan) checkGrant(context.Context, store.Store) error {
+func (p *Plan) checkGrant(_ context.Context, s store.Store) error {
 	g := p.Connection.Grant
 	p.persist = !p.NoPersist
 	if g == nil {
 		return nil
 	}
 	p.grant = g.ID
-	if code := g.Fault(time.Now()); code != "" {
+	if code := g.Fault(store.Now(s)); code != "" {
 		return refuse(code, "the grant of connection %s is %s; sluice grant %s gives a new one", p.Connection.ID,
 			code[len("grant_"):], p.Manifest.Name()).
 			with("connection_id", p.Connection.ID)
@@ -389,10 +389,10 @@ func (p *Plan) intent() string {
 	return intentNone
 }
 
-// grantFault returns the cause for a grant that has expired, nil while it is usable. Other changes of the grant
-// are noticed by the store.
-func (p *Plan) grantFault() *cause {
-	code := p.Connection.Grant.Fault(time.Now())
+// grantFault returns the cause for a grant that has expired, nil while it is usable; now is by the clock of the
+// store. Other changes of the grant are noticed by the store.
+func (p *Plan) grantFault(now time.Time) *cause {
+	code := p.Connection.Grant.Fault(now)
 	if code == "" {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
@@ -89,7 +88,7 @@ func (qs *questions) interruptData(a *pendingQuestion, message string) (kind str
 func (qs *questions) answerEvents(q *pendingQuestion, a answer) []store.Event {
 	m := q.message
 	kind, _ := qs.interruptData(q, "")
-	now := store.Time(time.Now())
+	now := store.Time(store.Now(qs.deps.Store))
 	resolved := data{
 		"interruptId": q.interruptID, "kind": kind, "status": a.Status,
 		"resolvedBy": a.by, "resolvedAt": now, "resumeValue": nil,

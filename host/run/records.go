@@ -229,7 +229,7 @@ func (rs *records) flush(stream int) {
 	if n == 0 || !rs.outcome.ready() {
 		return
 	}
-	if c := rs.plan.grantFault(); c != nil {
+	if c := rs.plan.grantFault(store.Now(rs.deps.Store)); c != nil {
 		c.ingest = &ingestFailure{rs.buffers[stream].stream, n, rs.loop.phase()}
 		rs.outcome.latch(c)
 		return
@@ -294,7 +294,7 @@ const (
 // on how a run ends. If the store refuses the records or the grant is not usable, they are dropped, which does
 // not change the status of the run. After a leak of a protected value nothing more is stored.
 func (rs *records) keepEmitted() {
-	if len(rs.order) == 0 || rs.outcome.mustDropRecords() || rs.plan.grantFault() != nil {
+	if len(rs.order) == 0 || rs.outcome.mustDropRecords() || rs.plan.grantFault(store.Now(rs.deps.Store)) != nil {
 		return
 	}
 	within := keepTimeout

@@ -60,9 +60,10 @@ type Launch struct {
 
 // Deps are the facilities a run uses.
 type Deps struct {
-	// ID is the id of the run; "" means a new one.
-	ID    store.RunID
-	Store store.Store
+	// ID and TraceID are those of the run; "" means new ones.
+	ID      store.RunID
+	TraceID store.TraceID
+	Store   store.Store
 	// Launch starts a worker. It returns when the guest is ready, with the binding of its files, nil for none. A
 	// *LaunchError sets the failure_code.
 	Launch func(context.Context, Launch) (Guest, binding.Binding, error)

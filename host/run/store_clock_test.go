@@ -77,3 +77,28 @@ func TestStoreClock(t *testing.T) {
 		t.Errorf("it took %s", d)
 	}
 }
+
+// A grant expires by the clock of the store.
+func TestGrantExpiresByStoreClock(t *testing.T) {
+	m, err := abi.ReadManifest([]byte(`{"protocol_version":"0.1.0","connector_id":"late","version":"1","display_name":"Late",
+		"streams":[{"name":"items","semantics":"append_only","primary_key":"id","schema":{"type":"object","properties":{"id":{}}}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		in   time.Duration // of this machine's clock
+		code string
+	}{"expired": {by / 2, "grant_expired"}, "not expired": {by + time.Hour, ""}} {
+		until := time.Now().Add(c.in)
+		_, err := run.Prepare(t.Context(), &ahead{&memory{}, map[string]time.Time{}}, run.Input{
+			Connector: store.Connector{ID: "late", Name: "late"},
+			Connection: store.Connection{ID: "late", Enabled: true,
+				Grant: &store.Grant{ID: "gra_1", AccessMode: "continuous", Status: "active", ExpiresAt: &until}},
+			Manifest: m, Transport: "abi", Trigger: "manual", Kinds: kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
+		})
+		var refused *run.Refusal
+		if errors.As(err, &refused); (c.code == "") != (err == nil) || refused != nil && refused.Code != c.code {
+			t.Errorf("a grant that has %s: %v", what, err)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func (te *terminal) perStream() bool {
 func (te *terminal) terminate(end ending) *Result {
 	te.ending = true
 	dropped := te.records.dropBuffers()
-	if c := te.plan.grantFault(); c != nil && end.commit {
+	if c := te.plan.grantFault(store.Now(te.deps.Store)); c != nil && end.commit {
 		end = ending{status: abi.Failed, event: "run.failed", cause: c}
 	}
 	eligible, lead := te.checkpoints(end, dropped)

@@ -89,18 +89,19 @@ type sender struct {
 	url  string
 	keys func(at time.Time) [][]byte
 	post func(context.Context, message) (int, error)
+	now  func() time.Time
 }
 
 // send makes the attempt. Any 2xx status is a success.
 func (s *sender) send(ctx context.Context, a Attempt, body []byte) (Attempt, error) {
-	m := message{url: s.url, id: a.MessageID, at: time.Now(), body: body}
+	m, began := message{url: s.url, id: a.MessageID, at: s.now(), body: body}, time.Now()
 	m.signature = signAll(s.keys(m.at), m.id, m.at, body)
 	status, err := s.post(ctx, m)
 	if err == nil && status/100 != 2 {
 		err = answered(status)
 	}
 	a.ID, a.At, a.Status = "del_"+ulid.Make().String(), store.Time(m.at), status
-	a.DurationMS, a.Error = time.Since(m.at).Milliseconds(), classOf(err)
+	a.DurationMS, a.Error = time.Since(began).Milliseconds(), classOf(err)
 	return a, err
 }
 

@@ -17,10 +17,11 @@ import (
 type Courier struct {
 	gate *gate
 	post func(context.Context, message) (int, error)
+	now  func() time.Time
 }
 
-// NewCourier returns a courier. It uses the options Forbidden, AllowLoopback, Alive, Resolver and Version. Without
-// Forbidden it only posts to loopback addresses, and that only if they are allowed.
+// NewCourier returns a courier. It uses the options Forbidden, AllowLoopback, Alive, Resolver and Version, and the clock
+// of Store. Without Forbidden it only posts to loopback addresses, and that only if they are allowed.
 func NewCourier(o Options) *Courier {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
@@ -29,7 +30,7 @@ func NewCourier(o Options) *Courier {
 		o.Forbidden = func(netip.Addr) string { return "nothing is posted by this host" }
 	}
 	g := &gate{o.Resolver, o.Forbidden, o.AllowLoopback, o.Alive}
-	return &Courier{gate: g, post: newPoster(g, "Sluice/"+o.Version, o.tls).post}
+	return &Courier{gate: g, post: newPoster(g, "Sluice/"+o.Version, o.tls).post, now: o.now}
 }
 
 // Check returns a *Refusal if a URL can never be posted to, or a secret is unsuitable for signing. It does not use the
@@ -45,6 +46,9 @@ func (c *Courier) Check(url string, secrets []string) error {
 	}
 	return nil
 }
+
+// Now returns the time by which what is posted is signed: that of the store.
+func (c *Courier) Now() time.Time { return c.now() }
 
 // Reach resolves the host name of a URL. It returns a *Refusal if posting there is not allowed.
 func (c *Courier) Reach(ctx context.Context, url string) error { return c.gate.accept(ctx, url) }
@@ -67,7 +71,7 @@ func (c *Courier) Post(ctx context.Context, url string, secrets []string, id str
 			return err
 		}
 	}
-	m := message{url: url, id: id, at: time.Now(), body: body}
+	m := message{url: url, id: id, at: c.now(), body: body}
 	m.signature = signAll(keys, id, m.at, body)
 	status, err := c.post(ctx, m)
 	if err == nil && status/100 == 2 {

@@ -58,7 +58,7 @@ func (f *follower) advance(ctx context.Context, l lane) step {
 	if err == nil {
 		s.lane.passed(*e)
 	} else {
-		s.lane.failed(*e, time.Now())
+		s.lane.failed(*e, f.now())
 	}
 	if err := f.keep(ctx, s.lane); err == nil {
 		s.kept = true
@@ -161,7 +161,7 @@ func (f *follower) attempt(ctx context.Context, e store.Event, number int) (Atte
 	if err != nil {
 		return a, err
 	}
-	return (&sender{url: f.hook.URL, keys: *f.keys.Load(), post: f.post}).send(ctx, a, b)
+	return (&sender{f.hook.URL, *f.keys.Load(), f.post, f.now}).send(ctx, a, b)
 }
 
 // answered is the error for an answer with this status.

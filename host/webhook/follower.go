@@ -28,9 +28,10 @@ type follower struct {
 	keys    atomic.Pointer[func(time.Time) [][]byte] // keys for signing; Rotate replaces them
 	store   Store
 	post    func(context.Context, message) (int, error)
-	slots   chan struct{} // shared by all webhooks; taken for each attempt and its reads
-	most    int           // maximum number of lanes; the scan waits while there are more
-	rescan  func()        // requests a scan
+	now     func() time.Time // by which the store dates events
+	slots   chan struct{}    // shared by all webhooks; taken for each attempt and its reads
+	most    int              // maximum number of lanes; the scan waits while there are more
+	rescan  func()           // requests a scan
 	log     *slog.Logger
 	observe func(outcome string)
 	audit   func(ctx context.Context, id, because string)
@@ -160,7 +161,7 @@ func (f *follower) drain() {
 // dispatch starts an attempt for each lane that is due, those due longest first, up to atOnce attempts. It returns the
 // time until the next lane is due.
 func (f *follower) dispatch(ctx context.Context) time.Duration {
-	now := time.Now()
+	now := f.now()
 	wait := time.Hour
 	var ready []*track
 	for _, t := range f.lanes {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -83,6 +84,9 @@ func (o *Options) complete() error {
 	}
 	return nil
 }
+
+// now is the time by which the store dates runs and events. Hosts that share it take turns, and their clocks may differ.
+func (o *Options) now() time.Time { return store.Now(o.Store) }
 
 // Hooks are the webhooks of an installation. It is safe for concurrent use.
 type Hooks struct {
@@ -251,7 +255,7 @@ func (h *Hooks) serve(ctx context.Context, s *stored, k signing) error {
 		return fmt.Errorf("webhook %s: %w", s.ID, err)
 	}
 	f := &follower{
-		hook: *s, store: h.o.Store, post: h.post, slots: h.room, most: h.o.most, rescan: h.wakeScan,
+		hook: *s, store: h.o.Store, post: h.post, now: h.o.now, slots: h.room, most: h.o.most, rescan: h.wakeScan,
 		log: h.o.Log, observe: h.o.Observed, audit: h.o.Disabled,
 	}
 	f.keys.Store(&keys)

@@ -135,7 +135,7 @@ func (f *follower) move(ctx context.Context) error {
 // publish sets floor. A follower without room for more lanes requests no runs, except once per slack, because only
 // scans advance known.
 func (f *follower) publish() {
-	if len(f.lanes) >= f.most && time.Since(f.scanned) < slack {
+	if len(f.lanes) >= f.most && f.now().Sub(f.scanned) < slack {
 		f.floor.Store(never)
 		return
 	}

@@ -32,7 +32,7 @@ func (h *Hooks) Create(ctx context.Context, by string, d Definition,
 	if len(all) >= MaxWebhooks {
 		return Webhook{}, "", ErrTooMany
 	}
-	w = s.shown()
+	w = s.shown(h.o.now())
 	if err := h.put(ctx, s, key, func() []store.Write {
 		if with == nil {
 			return nil
@@ -84,7 +84,7 @@ func (h *Hooks) accept(ctx context.Context, by string, d Definition) (s *stored,
 	}
 	return &stored{
 		ID: "whk_" + ulid.Make().String(), URL: d.URL, Events: slices.Clone(d.Events), Tags: slices.Clone(d.Tags),
-		CreatedAt: time.Now().UTC().Truncate(time.Millisecond), CreatedBy: by,
+		CreatedAt: h.o.now().UTC().Truncate(time.Millisecond), CreatedBy: by,
 	}, made, nil
 }
 
@@ -93,7 +93,7 @@ func (h *Hooks) List(ctx context.Context) ([]Webhook, error) {
 	all, err := h.all(ctx)
 	out := make([]Webhook, 0, len(all))
 	for _, s := range all {
-		out = append(out, s.shown())
+		out = append(out, s.shown(h.o.now()))
 	}
 	return out, err
 }
@@ -108,7 +108,7 @@ func (h *Hooks) Get(ctx context.Context, id string) (Webhook, error) {
 	if err != nil {
 		return Webhook{}, err
 	}
-	return s.shown(), nil
+	return s.shown(h.o.now()), nil
 }
 
 // Delete deletes a webhook and erases its secret. It returns store.ErrNotFound if there is none. An attempt in progress

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -33,7 +32,7 @@ func (h *Hooks) Deliveries(ctx context.Context, id string) ([]Attempt, error) {
 // Test delivers a signed message that says that it is a test, and returns the attempt. It also works for a disabled
 // webhook, which stays disabled. Failures are not counted. It may return store.ErrNotFound.
 func (h *Hooks) Test(ctx context.Context, id string) (Attempt, error) {
-	now := time.Now()
+	now := h.o.now()
 	b, err := json.Marshal(struct {
 		Type      string `json:"type"`
 		Timestamp string `json:"timestamp"`
@@ -91,7 +90,7 @@ func (h *Hooks) once(ctx context.Context, id string, a Attempt, body []byte) (At
 	case <-ctx.Done():
 		return Attempt{}, ctx.Err()
 	}
-	a, err = (&sender{url: s.URL, keys: keys, post: h.post}).send(ctx, a, body)
+	a, err = (&sender{s.URL, keys, h.post, h.o.now}).send(ctx, a, body)
 	if err != nil && ctx.Err() != nil {
 		return Attempt{}, ctx.Err() // the outcome is unknown
 	}

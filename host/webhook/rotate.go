@@ -41,7 +41,7 @@ func (h *Hooks) Rotate(ctx context.Context, id, given string, with func(Rotation
 	if err != nil {
 		return Rotation{}, err
 	}
-	now := time.Now().UTC().Truncate(time.Millisecond)
+	now := h.o.now().UTC().Truncate(time.Millisecond)
 	next, ok := old.rotated([]byte(secret), now)
 	if !ok {
 		return Rotation{}, ErrRotations
@@ -74,7 +74,7 @@ func (h *Hooks) rotated(ctx context.Context, id string, next signing,
 		writes = with(r)
 	}
 	return change(ctx, h.o.Store, id,
-		func(s *stored) { s.Rotations, s.PreviousUntil = next.Rotations, next.until(time.Now()) }, writes...)
+		func(s *stored) { s.Rotations, s.PreviousUntil = next.Rotations, next.until(h.o.now()) }, writes...)
 }
 
 // signing reads the secrets of a webhook.

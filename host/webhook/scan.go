@@ -68,7 +68,7 @@ func (h *Hooks) scan(ctx context.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	until := time.Now()
+	until := h.o.now()
 	floor := int64(math.MaxInt64)
 	for _, f := range all {
 		floor = min(floor, f.floor.Load())

@@ -20,7 +20,7 @@ func (f *follower) settle(ctx context.Context, s step) {
 		t.unread = true
 	case !s.attempted && s.err != nil:
 		f.log.Warn("webhook: cannot go on", "webhook", f.hook.ID, "run", s.lane.Run, "error", s.err)
-		t.Due, t.unread = time.Now().Add(storeWait), true
+		t.Due, t.unread = f.now().Add(storeWait), true
 	case s.attempted && s.err == nil:
 		f.succeeded(ctx)
 	case s.attempted:
@@ -52,7 +52,7 @@ func (f *follower) succeeded(ctx context.Context) {
 // failed counts a failed attempt. After status 410, or failingTime without a success, it marks the webhook to be
 // disabled.
 func (f *follower) failed(ctx context.Context, s step) {
-	now := time.Now()
+	now := f.now()
 	f.hook.Failures++
 	if f.hook.FailingSince.IsZero() {
 		f.hook.FailingSince = now
@@ -85,7 +85,7 @@ func (f *follower) save(ctx context.Context) {
 
 // disable disables the webhook for good and deletes its cursors. Remaining events are not delivered.
 func (f *follower) disable(ctx context.Context) {
-	f.hook.Because, f.hook.DisabledAt = f.stopped, time.Now()
+	f.hook.Because, f.hook.DisabledAt = f.stopped, f.now()
 	f.save(ctx)
 	if err := forget(ctx, f.store, f.hook.ID); err != nil {
 		f.log.Warn("webhook: cursors not erased", "webhook", f.hook.ID, "error", err)

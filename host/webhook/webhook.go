@@ -78,13 +78,13 @@ type stored struct {
 	PreviousUntil time.Time `json:"previous_until,omitzero"`
 }
 
-func (s *stored) shown() Webhook {
+func (s *stored) shown(now time.Time) Webhook {
 	w := Webhook{
 		ID: s.ID, URL: s.URL, Events: slices.Clone(s.Events), Tags: append([]string{}, s.Tags...), Status: Active,
 		Failures: s.Failures, CreatedAt: store.Time(s.CreatedAt), Because: s.Because, DisabledAt: s.DisabledAt,
 		LastError: s.LastError,
 	}
-	if time.Now().Before(s.PreviousUntil) {
+	if now.Before(s.PreviousUntil) {
 		w.PreviousUntil = store.Time(s.PreviousUntil)
 	}
 	if s.Because != "" {

@@ -46,7 +46,7 @@ func (s *sink) Holdings(context.Context) (map[destination.StreamID]destination.H
 // Apply implements destination.Sink, except that a batch may fail halfway. The mark then covers what the server has
 // accepted.
 func (s *sink) Apply(ctx context.Context, b *destination.Batch) error {
-	m := mark{Holding: b.To, Begun: time.Now().UTC()}
+	m := mark{Holding: b.To, Begun: s.courier.Now().UTC()}
 	m.Mark = 0
 	if b.From != nil {
 		m.Begun, m.Mark = s.has[b.ID].Begun, b.From.Mark
@@ -112,7 +112,7 @@ func (s *sink) keep(ctx context.Context, id destination.StreamID, m mark) error 
 // post sends a body. The message id is derived from it, so that the server can recognize repetitions.
 func (s *sink) post(ctx context.Context, body []byte) error {
 	sum := sha256.Sum256(body)
-	err := s.courier.Post(ctx, s.address, texts(s.secrets, time.Now()), "msg_"+hex.EncodeToString(sum[:16]), body)
+	err := s.courier.Post(ctx, s.address, texts(s.secrets, s.courier.Now()), "msg_"+hex.EncodeToString(sum[:16]), body)
 	var failed *webhook.Failure
 	if errors.As(err, &failed) {
 		return fmt.Errorf("the server did not take a batch: %s", failed.Words)
