@@ -58,6 +58,15 @@ type StartRun struct {
 	// With, if not nil, is called with the accepted run; the writes that it returns join
 	// the same commit. It must neither block nor use the store.
 	With func(store.Run) []store.Write `json:"-"`
+	// At is set where another host is asked to perform the run: With was called already.
+	At *StartAt
+}
+
+// A StartAt is what a host decides of a run that another one performs.
+type StartAt struct {
+	RunID   store.RunID
+	TraceID store.TraceID
+	Writes  []store.Write // of StartRun.With
 }
 
 // ForkRun is a request for a branch.

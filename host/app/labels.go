@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -21,6 +22,13 @@ const LabelBrowser = "browser"
 const noLabel = "host_label_missing"
 
 const maxLabels = 16
+
+// The verbs by which a host has another one start a run. Hosts of versions that do not know StartRun.At do not know the
+// second one.
+const (
+	verbStart   = "start"
+	verbStartAt = "start at"
+)
 
 var labelForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,62}(=[A-Za-z0-9._-]{1,63})?$`)
 
@@ -118,27 +126,37 @@ func (hs *hosts) fits(c store.Connection) bool {
 	return len(lacking(labels, needs(c))) == 0 && !slices.ContainsFunc(c.Approved.Mounts, unreachable)
 }
 
-// startElsewhere has another host start a run that this one cannot serve or has no place for. done is false if
-// no other host takes the run either; this host then reports why.
+// startElsewhere has another host start a run that this one cannot serve, has no place for, or leaves to others because
+// it is drained. done is false if no other host takes the run either; this host then reports why.
 func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Run, done bool, err error) {
 	p := rs.hosts.peers
-	if p == nil || q.With != nil || q.Given != nil {
+	if p == nil || q.Given != nil {
 		return r, false, nil
-	}
-	c, err := rs.workflows.connections.permanent(ctx, store.ConnectionID(q.WorkflowID))
-	if err != nil || rs.hosts.fits(c) && rs.controller.Full() == nil {
-		return r, false, nil // start reports what is wrong
 	}
 	all, err := rs.hosts.list(ctx)
 	if err != nil {
 		return r, false, err
+	}
+	// A workflow that is no connection needs nothing, as far as this host knows.
+	c, err := rs.workflows.connections.permanent(ctx, store.ConnectionID(q.WorkflowID))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return r, false, err
+	}
+	if rs.hosts.fits(c) && rs.controller.Full() == nil && !rs.hosts.draining(all) {
+		return r, false, nil
+	}
+	verb := verbStart
+	if q.With != nil { // its writes join the commit there
+		id := run.NewRunID(store.Now(rs.Store))
+		rec := store.Run{ID: id, TraceID: run.NewTraceID(), Status: "active", Phase: "preparing"}
+		verb, q.At = verbStartAt, &host.StartAt{RunID: rec.ID, TraceID: rec.TraceID, Writes: q.With(rec)}
 	}
 	body, err := json.Marshal(q)
 	if err != nil {
 		return r, false, err
 	}
 	for _, m := range candidates(all, rs.hosts.Epoch, fitting(c)) {
-		out, err := p.ask(ctx, &m, command{Verb: "start", Principal: host.Who(ctx), Body: body})
+		out, err := p.ask(ctx, &m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
 		switch {
 		case errors.Is(err, errOrphan):
 			return r, true, host.Refuse("unavailable",
@@ -162,6 +180,9 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 
 // startHere starts a run at the request of another host, and never passes it on.
 func (rs *runs) startHere(ctx context.Context, q host.StartRun) (store.Run, error) {
+	if q.At != nil {
+		q.With = func(store.Run) []store.Write { return q.At.Writes }
+	}
 	c, err := rs.workflows.connections.permanent(ctx, store.ConnectionID(q.WorkflowID))
 	if err == nil && !rs.hosts.fits(c) {
 		return store.Run{}, host.Refuse("unavailable", "this host cannot serve the connection")

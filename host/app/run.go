@@ -124,7 +124,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		}
 		conn.CreatedAt = made.CreatedAt
 	}
-	id := run.NewRunID(store.Now(st.Store))
+	id := cmp.Or(q.At.RunID, run.NewRunID(store.Now(st.Store)))
 	if q.resume != nil {
 		id = q.resume.Run.ID
 	}
@@ -136,7 +136,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	}
 	p := &prepared{scopeID: q.Request.ScopeID}
 	p.run = run.New(plan, run.Deps{
-		ID: id, History: history,
+		ID: id, TraceID: q.At.TraceID, History: history,
 		Store: cmp.Or(q.store, st.Store), Owner: q.Owner, HostID: st.ID, BootEpoch: st.Epoch,
 		EngineVersion: ThisVersion().Version, Watch: q.Watch, Bindings: lent, Handles: q.handles(),
 		Slots: q.Slots, Spans: q.Spans, Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -48,6 +49,7 @@ type RunRequest struct {
 	Attempt        int // 0 means 1
 	RetryOf        store.RunID
 	Request        store.Request
+	At             host.StartAt // of a run that another host was asked for; Writes are the caller's
 	Slots          run.Slots
 	Spans          run.Spans
 	// Launched is called with the guest before it runs, and returns the guest that the run uses instead. It may

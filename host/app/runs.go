@@ -123,8 +123,12 @@ func stored(g *host.Given) bool {
 }
 
 func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
+	at := host.StartAt{}
+	if q.At != nil {
+		at = *q.At
+	}
 	return RunRequest{
-		Connector: w.loaded, Connection: w.connection, Existing: !w.create, serviced: !rs.idle && !w.temporary &&
+		At: at, Connector: w.loaded, Connection: w.connection, Existing: !w.create, serviced: !rs.idle && !w.temporary &&
 			stored(q.Given), Owner: rs.broker, Slots: slots, Spans: rs.spans, store: rs.commitTo,
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.cursorRuns, NoPersist: q.NoPersist,
 		Trace: q.Trace, Lower: q.Budgets, Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request,

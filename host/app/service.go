@@ -122,7 +122,8 @@ func (s *Service) joinHosts(ctx context.Context) error {
 		return err
 	}
 	serve(p, "look", s.runs.look)
-	serve(p, "start", s.runs.startHere)
+	serve(p, verbStart, s.runs.startHere)
+	serve(p, verbStartAt, s.runs.startHere)
 	serve(p, "take", s.suspended.adopt)
 	serve(p, "cancel", s.runs.cancel)
 	serve(p, "pause", s.runs.pause)

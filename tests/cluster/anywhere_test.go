@@ -28,28 +28,20 @@ func TestDrained(t *testing.T) {
 	a.install()
 	a.connect("asks", step{"do": "emit", "n": 3}, step{"do": "otp", "text": "Code?"}, step{"do": "emit", "n": 4})
 	a.connect("later", step{"do": "wait", "ms": 6000}, step{"do": "otp", "text": "Code?"})
-	at := func(id store.RunID) string {
-		for _, m := range b.list() {
-			if slices.Contains(m.RunIDs, string(id)) {
-				return m.HostID
-			}
-		}
-		return ""
-	}
 	id, later := a.begin("asks"), a.begin("later")
 	asked := a.wait(id, served.Asks)
-	if at(id) != a.id {
-		t.Fatalf("the run is at %s", at(id))
+	if at := b.performer(id); at != a.id {
+		t.Fatalf("the run is at %s", at)
 	}
 	b.do("POST", "/v1/hosts/"+a.id+"/drain", map[string]any{}, nil)
-	until(t, "the run is at the other host", func() bool { return at(id) == b.id })
+	until(t, "the run is at the other host", func() bool { return b.performer(id) == b.id })
 	if again := b.wait(id, served.Asks); again.Interrupt.InterruptID != asked.Interrupt.InterruptID {
 		t.Errorf("the question was %+v and is %+v", asked.Interrupt, again.Interrupt)
 	}
 	if err := a.Answer(soon(t), asked, map[string]any{"answers": map[string]string{"code": "123456"}}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the run that asked later is at the other host", func() bool { return at(later) == b.id })
+	until(t, "the run that asked later is at the other host", func() bool { return b.performer(later) == b.id })
 	if _, err := a.Cancel(soon(t), later); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +57,7 @@ func TestDrained(t *testing.T) {
 }
 
 // A run is answered, paused, resumed and cancelled at the host that does not have it, and a host
-// that is drained starts none.
+// that is drained has another one start its runs.
 func TestFromAnywhere(t *testing.T) {
 	t.Parallel()
 	server := postgres.Start(t)
@@ -112,12 +104,29 @@ func TestFromAnywhere(t *testing.T) {
 		}
 		return false
 	})
-	if _, err := a.Start(soon(t), "asks", ""); err == nil {
-		t.Error("a host that is drained started a run")
+	for _, key := range []string{"", "drained"} {
+		passed, err := a.Start(soon(t), "asks", key)
+		if at := b.performer(passed); err != nil || at != b.id {
+			t.Errorf("a run started at a host that is drained is at host %q: %v", at, err)
+		}
+		if again, err := b.Start(soon(t), "asks", key); key != "" && (err != nil || again != passed) {
+			t.Errorf("the key of run %s started %s: %v", passed, again, err)
+		}
+		if _, err := a.Cancel(soon(t), passed); err != nil {
+			t.Fatal(err)
+		}
+		b.wait(passed, served.Over)
 	}
 	b.do("DELETE", "/v1/hosts/"+a.id+"/drain", nil, nil)
-	until(t, "a starts runs again",
-		func() bool { id, err := a.Start(soon(t), "asks", ""); _, _ = b.Cancel(soon(t), id); return err == nil })
+	until(t, "a starts runs again", func() bool {
+		id := a.begin("asks")
+		at := b.performer(id)
+		if _, err := b.Cancel(soon(t), id); err != nil {
+			t.Fatal(err)
+		}
+		b.wait(id, served.Over)
+		return at == a.id
+	})
 	a.connect("keyed", step{"do": "emit", "n": 1})
 	var both sync.WaitGroup
 	ids := make([]store.RunID, 8)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 	"github.com/sluicehost/sluice/tests/postgres"
 )
@@ -61,30 +60,29 @@ func TestLabels(t *testing.T) {
 	a.do("DELETE", "/v1/connections/placed/schedule", nil, nil)
 	a.connect("by-hand", step{"do": "stamp", "n": 100_000, "ms": 20})
 	a.do("PATCH", "/v1/connections/by-hand", host.ChangeConnection{Labels: &labels}, nil)
-	if _, err := a.Start(soon(t), "by-hand", "key"); err == nil || !strings.Contains(err.Error(), "site=berlin") {
-		t.Errorf("a start whose answer is kept here went elsewhere: %v", err)
-	}
 	if lacks("by-hand") {
 		t.Error("a connection is not ready whose label another host has")
 	}
-	id, err := a.Start(soon(t), "by-hand", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := ""
-	for _, m := range a.list() {
-		for _, r := range m.RunIDs {
-			if store.RunID(r) == id {
-				at = m.HostID
+	for _, key := range []string{"", "key"} {
+		id, err := a.Start(soon(t), "by-hand", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := a.performer(id); at != b.id {
+			t.Errorf("the run is at host %q and not at %s, which has the label", at, b.id)
+		}
+		for _, m := range []*member{a, b} {
+			if key == "" {
+				break
+			}
+			if again, err := m.Start(soon(t), "by-hand", key); err != nil || again != id {
+				t.Errorf("the key of run %s started %s: %v", id, again, err)
 			}
 		}
+		if _, err := a.Cancel(soon(t), id); err != nil {
+			t.Fatal(err)
+		}
+		a.wait(id, served.Over)
+		a.whole(id)
 	}
-	if at != b.id {
-		t.Errorf("the run is at host %q and not at %s, which has the label", at, b.id)
-	}
-	if _, err := a.Cancel(soon(t), id); err != nil {
-		t.Fatal(err)
-	}
-	a.wait(id, served.Over)
-	a.whole(id)
 }

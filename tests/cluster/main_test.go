@@ -226,6 +226,17 @@ func (m *member) list() []host.Member {
 	return page.Data
 }
 
+// performer is the host that has an active run, "" for none.
+func (m *member) performer(id store.RunID) string {
+	m.t.Helper()
+	for _, h := range m.list() {
+		if slices.Contains(h.RunIDs, string(id)) {
+			return h.HostID
+		}
+	}
+	return ""
+}
+
 // do fails the test where a request fails.
 func (m *member) do(method, path string, body, out any, headers ...string) {
 	m.t.Helper()
