@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/backup"
+	"github.com/sluicehost/sluice/host/private"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/host/vault"
@@ -92,6 +93,13 @@ func (c *command) exit(err error) int {
 		name = "store_no_space"
 	case errors.As(err, &damage):
 		name = damage.Code
+	default:
+		if text := private.Trouble(err); text != "" {
+			name = "path_unusable"
+			if !strings.Contains(err.Error(), text) {
+				err = fmt.Errorf("%s (%w)", text, err)
+			}
+		}
 	}
 	c.report(name, oneLine(err.Error()), details)
 	return code

@@ -14,21 +14,33 @@ import (
 	"syscall"
 )
 
+// A refusal is an error of Check: it wraps the one that was passed as unsafe, and says what to do.
+type refusal struct {
+	unsafe error
+	text   string
+}
+
+func (r *refusal) Error() string { return r.unsafe.Error() + ": " + r.text }
+
+func (r *refusal) Unwrap() error { return r.unsafe }
+
 // Check refuses a file that is not of the type, or not accessible to this user alone. The error
 // contains the command that repairs it.
 func Check(fi fs.FileInfo, path string, typ fs.FileMode, unsafe error) error {
+	text := ""
 	switch {
 	case fi.Mode().Type() != typ && typ == fs.ModeDir:
-		return fmt.Errorf("%w: %s is no directory; move it away", unsafe, path)
+		text = path + " is no directory; move it away"
 	case fi.Mode().Type() != typ:
-		return fmt.Errorf("%w: %s is no regular file; move it away", unsafe, path)
+		text = path + " is no regular file; move it away"
 	case foreign(fi):
-		return fmt.Errorf("%w: %s belongs to another user; if you trust it, make it yours: chown %d %s",
-			unsafe, path, os.Geteuid(), path)
+		text = fmt.Sprintf("%s belongs to another user; if you trust it, make it yours: chown %d %[1]s", path, os.Geteuid())
 	case exposed(fi):
-		return fmt.Errorf("%w: others can reach %s; if nobody did, run: chmod go-rwx %s", unsafe, path, path)
+		text = fmt.Sprintf("others can reach %s; if nobody did, run: chmod go-rwx %[1]s", path)
+	default:
+		return nil
 	}
-	return nil
+	return &refusal{unsafe, text}
 }
 
 // Same refuses an opened file that is not the one that was checked before.

@@ -13,6 +13,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/private"
 )
 
 // errPanic is the error of a handler that panicked.
@@ -270,6 +273,7 @@ func (a *App) fail(c *fiber.Ctx, r *request, err error) {
 	p, known := ProblemOf(err)
 	if !known && !errors.Is(err, errPanic) {
 		a.o.Log.Error("request failed", slog.String("request", r.id), slog.String("error", err.Error()))
+		p = misplaced(r.principal, err, p)
 	}
 	if p.Status >= 500 {
 		copied := *p
@@ -298,6 +302,19 @@ func (a *App) fail(c *fiber.Ctx, r *request, err error) {
 		c.Context().SetConnectionClose()
 	}
 	writeProblem(c, p)
+}
+
+// misplaced returns the answer to an unexpected error if that is due to what is in the place of a file or directory of
+// the host, otherwise p. Only the owner is told of its path.
+func misplaced(who *access.Principal, err error, p *Problem) *Problem {
+	text := private.Trouble(err)
+	switch {
+	case text == "":
+		return p
+	case who == nil || !who.Session() && !who.Local():
+		text = "The host cannot use one of its files or directories. Its log says which."
+	}
+	return unavailable("path_unusable", text)
 }
 
 func writeProblem(c *fiber.Ctx, p *Problem) {

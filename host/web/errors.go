@@ -54,7 +54,7 @@ var aliases = map[string][]string{
 		"secret_missing", "quota_exceeded"},
 	"not_found": {"connection_not_found", "schedule_not_found"},
 	"unavailable": {"store_no_space", "store_truncated", "store_corrupt", "store_unavailable", "store_stopped",
-		"isolation_broken"},
+		"isolation_broken", "path_unusable"},
 }
 
 var byCode, byAlias = inverted(statuses), inverted(aliases)
