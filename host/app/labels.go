@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
@@ -30,7 +31,9 @@ const (
 	verbStartAt = "start at"
 )
 
-var labelForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,62}(=[A-Za-z0-9._-]{1,63})?$`)
+var labelForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,62}(=[A-Za-z0-9._-]{1,63})?$`)
+})
 
 // CheckLabels checks the labels of a host, or those that a connection requires.
 func CheckLabels(all []string) error {
@@ -38,7 +41,7 @@ func CheckLabels(all []string) error {
 		return fmt.Errorf("want at most %d labels", maxLabels)
 	}
 	for _, l := range all {
-		if !labelForm.MatchString(l) {
+		if !labelForm().MatchString(l) {
 			return errors.New("want labels such as gpu or site=berlin: a name of small letters and digits, and a value behind =")
 		}
 	}

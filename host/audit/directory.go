@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/sluicehost/sluice/host/private"
@@ -116,7 +115,7 @@ func (d *directory) sync() error { return private.Sync(d.root) }
 // fileName returns the name of the file with a number. The names sort by number.
 func fileName(number int) string { return fmt.Sprintf("%08d.jsonl", number) }
 
-var numbered = regexp.MustCompile(`^[0-9]{8}\.jsonl$`)
+var numbered = lazily(`^[0-9]{8}\.jsonl$`)
 
 // files returns the numbered files of the directory in order.
 func (d *directory) files() ([]string, error) {
@@ -126,7 +125,7 @@ func (d *directory) files() ([]string, error) {
 	}
 	defer f.Close()
 	names, err := f.Readdirnames(-1)
-	names = slices.DeleteFunc(names, func(n string) bool { return !numbered.MatchString(n) })
+	names = slices.DeleteFunc(names, func(n string) bool { return !numbered().MatchString(n) })
 	slices.Sort(names)
 	return names, err
 }

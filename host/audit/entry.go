@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 )
@@ -136,7 +135,7 @@ func (e *Entry) text() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-var dotted = regexp.MustCompile(`^[a-z_]{1,40}\.[a-z_]{1,40}$`)
+var dotted = lazily(`^[a-z_]{1,40}\.[a-z_]{1,40}$`)
 
 // errNotWritten means that a line was not written by this package.
 var errNotWritten = errors.New("it is not as it was written")
@@ -146,7 +145,7 @@ var errNotWritten = errors.New("it is not as it was written")
 func parseEntry(line []byte) (Entry, error) {
 	var e Entry
 	if len(line) > maxLine || json.Unmarshal(line, &e) != nil || len(e.Details) > maxDetails ||
-		!dotted.MatchString(string(e.Action)) || !dotted.MatchString("outcome."+string(e.Outcome)) {
+		!dotted().MatchString(string(e.Action)) || !dotted().MatchString("outcome."+string(e.Outcome)) {
 		return Entry{}, errNotWritten
 	}
 	hash := e.Hash

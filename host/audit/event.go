@@ -136,14 +136,14 @@ func Code(code string) Detail { return Detail{"code", code} }
 const maxFact = 256
 
 var (
-	factKey   = regexp.MustCompile(`^[a-z][a-zA-Z_]{0,31}$`)
-	factValue = regexp.MustCompile(`^[A-Za-z0-9._:,/@-]+$`)
+	factKey   = lazily(`^[a-z][a-zA-Z_]{0,31}$`)
+	factValue = lazily(`^[A-Za-z0-9._:,/@-]+$`)
 )
 
 // Fact returns a code, an id or a number under a key. ok is false for anything that could be a
 // sentence, since the log contains no free text.
 func Fact(key, value string) (d Detail, ok bool) {
-	return Detail{key, value}, factKey.MatchString(key) && len(value) <= maxFact && factValue.MatchString(value)
+	return Detail{key, value}, factKey().MatchString(key) && len(value) <= maxFact && factValue().MatchString(value)
 }
 
 // The bounds of an entry, in characters.
@@ -165,3 +165,8 @@ var owner = sync.OnceValue(func() string {
 	}
 	return short("owner:"+u.Username, maxActor)
 })
+
+// lazily compiles an expression when it is first used: it would cost every start of the program and of a worker.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}

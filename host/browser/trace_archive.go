@@ -271,7 +271,9 @@ var traceIndex string
 
 // index is the page that steps through the archive. It needs only the files beside it and shows
 // their content as plain text.
-var index = template.Must(template.New("index").Parse(traceIndex))
+var index = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("index").Parse(traceIndex))
+})
 
 func (a *TraceArchive) index(z *zip.Writer) error {
 	w, err := z.Create("index.html")
@@ -294,7 +296,7 @@ func (a *TraceArchive) index(z *zip.Writer) error {
 	for line := range strings.Lines(string(text)) {
 		data.Lines = append(data.Lines, strings.TrimSuffix(line, "\n"))
 	}
-	return index.Execute(w, data)
+	return index().Execute(w, data)
 }
 
 // Prefix and suffix of archive names.

@@ -30,13 +30,15 @@ func NewReplayer(r *Recording) *Replayer {
 	return p
 }
 
-var credentialNumber = regexp.MustCompile(`\{\{credential:([1-9][0-9]{0,3})\}\}`)
+var credentialNumber = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{\{credential:([1-9][0-9]{0,3})\}\}`)
+})
 
 // standIns adds a stand-in for every credential in the recording.
 func (r *Recording) standIns(v *values) {
 	seen := map[string]bool{}
 	look := func(text []byte) {
-		for _, m := range credentialNumber.FindAllSubmatch(text, -1) {
+		for _, m := range credentialNumber().FindAllSubmatch(text, -1) {
 			if number := string(m[1]); !seen[number] && len(seen) < maxCredentials {
 				seen[number] = true
 				n, _ := strconv.Atoi(number) // digits

@@ -130,11 +130,13 @@ func (m *Mirror) Tables(ctx context.Context, only []store.ConnectionID) ([]host.
 	return out, nil
 }
 
-var plain = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var plain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+})
 
 // word returns a name as it is written in a statement.
 func word(name string) string {
-	if plain.MatchString(name) && !keyword[strings.ToUpper(name)] {
+	if plain().MatchString(name) && !keyword[strings.ToUpper(name)] {
 		return name
 	}
 	return sqlite3.QuoteIdentifier(name)

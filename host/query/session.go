@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -102,8 +103,10 @@ func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, s
 	return sqlite3.AUTH_DENY
 }
 
-var unknown = regexp.MustCompile(
-	`(?i)(?:no such table: (_?[a-z0-9][a-z0-9_-]{0,63})\.|unknown database "?(_?[a-z0-9][a-z0-9_-]{0,63})"?$)`)
+var unknown = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?i)(?:no such table: (_?[a-z0-9][a-z0-9_-]{0,63})\.|unknown database "?(_?[a-z0-9][a-z0-9_-]{0,63})"?$)`)
+})
 
 // prepare compiles the statement and attaches the connections that it names.
 func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
@@ -119,7 +122,7 @@ func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
 			return nil, host.Refuse("query_denied", "a query may read what was collected, and this one wants %s",
 				abi.Clean(s.denied))
 		}
-		m := unknown.FindStringSubmatch(err.Error())
+		m := unknown().FindStringSubmatch(err.Error())
 		if m == nil {
 			return nil, s.wrong(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -62,7 +63,9 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	}
 }
 
-var refPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
+var refPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
+})
 
 // attachments returns the attachments of a request as events may show them, without URLs and payloads.
 func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
@@ -72,7 +75,7 @@ func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
 			Kind: a.Kind, Role: as.canary.Assistance(a.Role, 80), Label: as.canary.Assistance(a.Label, 80),
 			Status: as.canary.Assistance(a.Status, 80), Reason: as.canary.Assistance(a.Reason, 200),
 		}
-		if refPattern.MatchString(a.Ref) {
+		if refPattern().MatchString(a.Ref) {
 			kept.Ref = as.canary.Text(a.Ref)
 		}
 		if b := as.bindings.screen(); b != nil && kept.Kind == surfaceKind {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
@@ -31,7 +32,9 @@ type schemaField struct {
 func (f schemaField) isFile() bool { return f.Format == abi.FormatFile && f.Type == "string" }
 
 // acceptable matches an accept member of a file: extensions and media types.
-var acceptable = regexp.MustCompile(`^[A-Za-z0-9.+*/, _-]{1,100}$`)
+var acceptable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9.+*/, _-]{1,100}$`)
+})
 
 // secretLooking reports whether a field is treated as a secret, even if the connector does not declare it as
 // one.
@@ -106,7 +109,7 @@ func (qs *questions) reduceField(kind, name string, spec strictjson.Value) schem
 	f.Type, f.Format, f.Title = text("type", 20), text("format", 40), text("title", 80)
 	if accept, _ := spec.Member("accept"); f.isFile() {
 		f.Secret = false // its content is in no event
-		if text, ok := accept.Text(); ok && acceptable.MatchString(text) {
+		if text, ok := accept.Text(); ok && acceptable().MatchString(text) {
 			f.Accept = text
 		}
 	}

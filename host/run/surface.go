@@ -59,7 +59,7 @@ func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
 func (bs *bindings) shown(a, item abi.Attachment) abi.Attachment {
 	out := abi.Attachment{Kind: surfaceKind, Role: item.Role, Label: item.Label, Status: unavailable, Reason: a.Reason}
 	out.Role = cmp.Or(out.Role, surfaceRole)
-	if a.Status == available && refPattern.MatchString(a.Ref) {
+	if a.Status == available && refPattern().MatchString(a.Ref) {
 		out.Status, out.Ref, out.Reason = available, a.Ref, ""
 	} else if out.Reason == "" {
 		out.Reason = "no_surface_registered"

@@ -11,13 +11,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 )
 
 // maxEntryJSON is the size limit of entry.json, in bytes.
 const maxEntryJSON = 4 << 10
 
 // codeName matches the engine's file in an entry: a directory named after the engine's version, and a digest.
-var codeName = regexp.MustCompile(`^wazero-[A-Za-z0-9.+_-]{1,64}/[0-9a-f]{64}$`)
+var codeName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^wazero-[A-Za-z0-9.+_-]{1,64}/[0-9a-f]{64}$`)
+})
 
 // entryMeta is the content of entry.json: the code that belongs to a key.
 type entryMeta struct {
@@ -56,7 +59,7 @@ func (c *cache) codePath(key string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errBadEntry, err)
 	}
-	if !codeName.MatchString(m.File) {
+	if !codeName().MatchString(m.File) {
 		return "", fmt.Errorf("%w: a file called %q", errBadEntry, m.File)
 	}
 	return filepath.Join(c.dir, key, codeDir, filepath.FromSlash(m.File)), nil
@@ -72,7 +75,7 @@ func (c *cache) examine(key string) (size int64, err error) {
 	if want := m.seal(c.key, key); !hmac.Equal([]byte(want), []byte(m.HMAC)) {
 		return 0, fmt.Errorf("%w: not authenticated", errBadEntry)
 	}
-	if !codeName.MatchString(m.File) || m.Size > c.mostEntry {
+	if !codeName().MatchString(m.File) || m.Size > c.mostEntry {
 		return 0, fmt.Errorf("%w: a file called %q of %d bytes", errBadEntry, m.File, m.Size)
 	}
 	root, err := os.OpenRoot(filepath.Join(c.dir, key, codeDir))

@@ -196,7 +196,7 @@ func (s *Sandbox) accept(ctx context.Context, key, out string) error {
 	if err != nil {
 		return fmt.Errorf("compiler left something else: %w", err)
 	}
-	if !codeName.MatchString(path) {
+	if !codeName().MatchString(path) {
 		return fmt.Errorf("compiler left a file called %q", path)
 	}
 	f, err := root.Open(path)

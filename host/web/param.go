@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -22,12 +21,12 @@ func Param(c *fiber.Ctx, name string) (string, error) {
 	return strings.Clone(v), nil
 }
 
-var idForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+var idForm = lazily(`^[A-Za-z0-9._-]{1,128}$`)
 
 // ID returns a path parameter that is an id; anything else is 404.
 func ID(c *fiber.Ctx, name string) (string, error) {
 	v, err := Param(c, name)
-	if err != nil || !idForm.MatchString(v) {
+	if err != nil || !idForm().MatchString(v) {
 		return "", NotFound()
 	}
 	return v, nil

@@ -10,6 +10,7 @@ import (
 	_ "image/png"  // as above
 	"io"
 	"regexp"
+	"sync"
 )
 
 // Limits of files shown in pages: bytes and pixels of a picture, and bytes of a PDF, compressed and
@@ -51,22 +52,22 @@ func Viewable(content io.Reader, size int64) (string, error) {
 
 var (
 	// active matches names of what runs, opens other files or sends something.
-	active = regexp.MustCompile(
+	active = lazily(
 		`/(JS|JavaScript|XFA|AcroForm|Launch|SubmitForm|ImportData|GoToR|GoToE|RichMedia|Rendition|Movie|EmbeddedFiles?)[\x00\t\n\f\r ()<>\[\]/{}%]`)
 	// disguised matches names with escapes, which are never needed.
-	disguised = regexp.MustCompile(`/[A-Za-z]*#[0-9A-Fa-f]{2}`)
-	objects   = regexp.MustCompile(`/ObjStm\b`)
-	deflated  = regexp.MustCompile(`/Filter\s*(/FlateDecode|\[\s*/FlateDecode\s*\])`)
+	disguised = lazily(`/[A-Za-z]*#[0-9A-Fa-f]{2}`)
+	objects   = lazily(`/ObjStm\b`)
+	deflated  = lazily(`/Filter\s*(/FlateDecode|\[\s*/FlateDecode\s*\])`)
 )
 
 // isPassive reports whether a PDF has no active content, so that no viewer has to be trusted with it.
 // Content that cannot be examined does not count as passive.
 func isPassive(pdf []byte) bool {
-	if active.Match(pdf) || disguised.Match(pdf) {
+	if active().Match(pdf) || disguised().Match(pdf) {
 		return false
 	}
 	room := int64(maxUnpacked)
-	for _, at := range objects.FindAllIndex(pdf, -1) {
+	for _, at := range objects().FindAllIndex(pdf, -1) {
 		n, ok := arePassive(pdf, at[0], room)
 		if room -= n; !ok {
 			return false
@@ -83,7 +84,7 @@ func arePassive(pdf []byte, at int, room int64) (n int64, ok bool) {
 	if begin < 0 || end < 0 {
 		return 0, false
 	}
-	if dict := pdf[begin : at+end]; !deflated.Match(dict) || bytes.Contains(dict, []byte("Parms")) {
+	if dict := pdf[begin : at+end]; !deflated().Match(dict) || bytes.Contains(dict, []byte("Parms")) {
 		return 0, false
 	}
 	packed := bytes.TrimLeft(pdf[at+end+len("stream"):], "\r\n")
@@ -96,5 +97,10 @@ func arePassive(pdf []byte, at int, room int64) (n int64, ok bool) {
 		return 0, false
 	}
 	text = append(text, ' ')
-	return int64(len(text)), !active.Match(text) && !disguised.Match(text)
+	return int64(len(text)), !active().Match(text) && !disguised().Match(text)
+}
+
+// lazily compiles an expression when it is first used: it would cost every start of the program and of a worker.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

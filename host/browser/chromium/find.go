@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -187,9 +188,9 @@ func executable(path string) error {
 }
 
 var (
-	assigns = regexp.MustCompile(`^\s*(?:export\s+|readonly\s+)?([A-Za-z_][A-Za-z0-9_]*)=(\S*)\s*$`)
-	hands   = regexp.MustCompile(`^\s*(?:[^#]*[;&|]\s*)?exec\s+(.*)$`)
-	refers  = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
+	assigns = lazily(`^\s*(?:export\s+|readonly\s+)?([A-Za-z_][A-Za-z0-9_]*)=(\S*)\s*$`)
+	hands   = lazily(`^\s*(?:[^#]*[;&|]\s*)?exec\s+(.*)$`)
+	refers  = lazily(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 )
 
 // execTarget returns the program that a script starts, by its last exec of an existing file, or ""
@@ -202,13 +203,13 @@ func execTarget(script string, text []byte) string {
 	lines.Buffer(nil, scriptBytes)
 	for lines.Scan() {
 		line := lines.Text()
-		if m := assigns.FindStringSubmatch(line); m != nil {
+		if m := assigns().FindStringSubmatch(line); m != nil {
 			if v, ok := expand(unquote(m[2]), known, ""); ok {
 				known[m[1]] = v
 			}
 			continue
 		}
-		m := hands.FindStringSubmatch(line)
+		m := hands().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -244,7 +245,7 @@ func expand(word string, known map[string]string, here string) (string, bool) {
 		return "", false
 	}
 	ok := true
-	out := refers.ReplaceAllStringFunc(word, func(ref string) string {
+	out := refers().ReplaceAllStringFunc(word, func(ref string) string {
 		v, is := known[strings.Trim(ref, "${}")]
 		switch {
 		case is:
@@ -273,7 +274,7 @@ const (
 
 // banner is what a Chromium prints for --version. Product names are letters and
 // spaces: "Chromium 148.0.7778.167 built on Debian", "Google Chrome 150.0.7000.1".
-var banner = regexp.MustCompile(`^([A-Za-z][A-Za-z ]{0,60}[A-Za-z]) (([0-9]{1,5})(?:\.[0-9]{1,9}){1,3})\b`)
+var banner = lazily(`^([A-Za-z][A-Za-z ]{0,60}[A-Za-z]) (([0-9]{1,5})(?:\.[0-9]{1,9}){1,3})\b`)
 
 // askVersion runs an executable with --version, which starts no browser, under no
 // rights of this host's root and with the environment that a browser has. ErrSlow says
@@ -321,7 +322,7 @@ func askOnce(ctx context.Context, path string) (product, version string, major i
 	if scarce(err) {
 		return "", "", 0, fmt.Errorf("%w: %s does not run: %w", ErrSlow, path, err)
 	}
-	m := banner.FindStringSubmatch(strings.TrimSpace(out.String()))
+	m := banner().FindStringSubmatch(strings.TrimSpace(out.String()))
 	switch {
 	case err != nil:
 		return "", "", 0, fmt.Errorf("does not run: %w: %s", reason(err), out.line())
@@ -330,4 +331,9 @@ func askOnce(ctx context.Context, path string) (product, version string, major i
 	}
 	major, err = strconv.Atoi(m[3])
 	return m[1], m[2], major, err
+}
+
+// lazily compiles an expression when it is first used: it would cost every start of the program and of a worker.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -162,7 +162,7 @@ func (t *Tab) settle(ctx context.Context, s cdp.Session) error {
 		return err
 	}
 	_, err := cdp.Call(ctx, s, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{
-		Source: inpageSource, WorldName: worldName, RunImmediately: new(true),
+		Source: inpageSource(), WorldName: worldName, RunImmediately: new(true),
 	})
 	return err
 }

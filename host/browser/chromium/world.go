@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -120,9 +121,7 @@ const worldName = "sluice"
 
 // inpageSource is the one script that runs there. It is fixed: no part of a request becomes source
 // text, everything is passed as arguments.
-var inpageSource = readInpage()
-
-func readInpage() string {
+var inpageSource = sync.OnceValue(func() string {
 	entries, err := inpageFiles.ReadDir("inpage") // in order of their names
 	if err != nil {
 		panic(err) // embedded in the binary
@@ -138,4 +137,4 @@ func readInpage() string {
 	}
 	b.WriteString("})()\n")
 	return b.String()
-}
+})

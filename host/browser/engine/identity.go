@@ -183,18 +183,18 @@ func StableID(n *page.Node) string {
 
 // Patterns of generated ids: long numbers, and the prefixes of frameworks.
 var (
-	longNumber = regexp.MustCompile(`[0-9]{5}`)
-	framework  = regexp.MustCompile(
+	longNumber = lazily(`[0-9]{5}`)
+	framework  = lazily(
 		`^(?i:ember|ext-gen|yui_|react-|radix-|headlessui-|mui-|mat-|cdk-|ng-|__next|gwt-|isc_|chakra-|rc_|downshift-|aria-|j_id|ctl00|:?r[0-9a-z]*:|«r[0-9a-z]*»)`)
-	hashPart = regexp.MustCompile(`[0-9a-zA-Z]+`)
-	hexOnly  = regexp.MustCompile(`^[0-9a-fA-F]+$`)
+	hashPart = lazily(`[0-9a-zA-Z]+`)
+	hexOnly  = lazily(`^[0-9a-fA-F]+$`)
 )
 
 func generated(id string) bool {
-	if longNumber.MatchString(id) || framework.MatchString(id) {
+	if longNumber().MatchString(id) || framework().MatchString(id) {
 		return true
 	}
-	for _, part := range hashPart.FindAllString(id, -1) {
+	for _, part := range hashPart().FindAllString(id, -1) {
 		if hashLike(part) {
 			return true
 		}
@@ -217,7 +217,7 @@ func hashLike(part string) bool {
 	if digits == 0 || digits == len(part) {
 		return false
 	}
-	return len(part) >= 8 && hexOnly.MatchString(part) && turns >= 2 || len(part) >= 10 && turns >= 4
+	return len(part) >= 8 && hexOnly().MatchString(part) && turns >= 2 || len(part) >= 10 && turns >= 4
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
@@ -261,4 +261,9 @@ func cssQuote(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// lazily compiles an expression when it is first used: it would cost every start of the program and of a worker.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,8 +197,8 @@ func fit(want string, texts ...string) grade {
 }
 
 var (
-	decimal = regexp.MustCompile(`^[+-]?[0-9][0-9,]*(\.[0-9]*)?$|^[+-]?\.[0-9]+$`)
-	grouped = regexp.MustCompile(`^[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?$`)
+	decimal = lazily(`^[+-]?[0-9][0-9,]*(\.[0-9]*)?$|^[+-]?\.[0-9]+$`)
+	grouped = lazily(`^[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?$`)
 )
 
 // formatted reports whether have is typed as a field formats it: without surrounding space, as the
@@ -213,7 +212,7 @@ func formatted(typed, have string) bool {
 	if typed == have {
 		return true
 	}
-	if decimal.MatchString(typed) && decimal.MatchString(have) {
+	if decimal().MatchString(typed) && decimal().MatchString(have) {
 		a, aok := numeric(typed)
 		b, bok := numeric(have)
 		return aok && bok && a == b
@@ -222,7 +221,7 @@ func formatted(typed, have string) bool {
 }
 
 func numeric(text string) (float64, bool) {
-	if strings.Contains(text, ",") && !grouped.MatchString(text) {
+	if strings.Contains(text, ",") && !grouped().MatchString(text) {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)

@@ -79,7 +79,7 @@ func (m *manifest) check() error {
 			return errDamaged
 		}
 		for _, p := range parts {
-			if !partPattern.MatchString(p.Name) {
+			if !partPattern().MatchString(p.Name) {
 				return errDamaged
 			}
 		}
@@ -316,7 +316,7 @@ func (s *Sink) settleFolder(folder string, parts []part) error {
 		}
 	}
 	for _, name := range entries {
-		if keep[name] || !partPattern.MatchString(name) && !tmpPattern.MatchString(name) {
+		if keep[name] || !partPattern().MatchString(name) && !tmpPattern().MatchString(name) {
 			continue
 		}
 		if err := s.root.Remove(path.Join(folder, name)); err != nil {
@@ -344,7 +344,7 @@ func (s *Sink) settleUnnamed(m *manifest) error {
 		}
 		entries, err := s.list(folder)
 		if err != nil || len(entries) == 0 ||
-			slices.ContainsFunc(entries, func(n string) bool { return !tmpPattern.MatchString(n) }) {
+			slices.ContainsFunc(entries, func(n string) bool { return !tmpPattern().MatchString(n) }) {
 			continue
 		}
 		for _, name := range entries {
@@ -381,7 +381,7 @@ func (s *Sink) strangers(folder string, ours ...string) error {
 	}
 	ours = append(ours, "lost+found", ".DS_Store", "Thumbs.db", "desktop.ini")
 	for _, name := range names {
-		if !slices.Contains(ours, name) && !tmpPattern.MatchString(name) {
+		if !slices.Contains(ours, name) && !tmpPattern().MatchString(name) {
 			return fmt.Errorf("%w: %s", destination.ErrForeign, abi.Clean(path.Join(folder, name)))
 		}
 	}

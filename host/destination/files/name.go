@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/sluicehost/sluice/host/destination"
 )
@@ -17,9 +18,9 @@ const (
 )
 
 var (
-	partPattern = regexp.MustCompile(`^part-\d{12,20}-\d{12,20}-\d{6,20}\.[a-z]+$`)
-	tmpPattern  = regexp.MustCompile(`^\.part-\d{6,20}\.tmp$`)
-	reserved    = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*| *)$`)
+	partPattern = lazily(`^part-\d{12,20}-\d{12,20}-\d{6,20}\.[a-z]+$`)
+	tmpPattern  = lazily(`^\.part-\d{6,20}\.tmp$`)
+	reserved    = lazily(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*| *)$`)
 )
 
 // partName returns the name of a part file, tmpName its name before it is committed.
@@ -47,8 +48,13 @@ func safe(text string) string {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "~") {
 		name = "_" + name[1:]
 	}
-	if name == "" || reserved.MatchString(name) {
+	if name == "" || reserved().MatchString(name) {
 		name = "_" + name
 	}
 	return name
+}
+
+// lazily compiles an expression when it is first used: it would cost every start of the program and of a worker.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -42,7 +42,7 @@ func (s *Sink) link(x *swap, parts, fresh []part) error {
 		return err
 	}
 	if !fi.IsDir() || slices.ContainsFunc(entries,
-		func(n string) bool { return !partPattern.MatchString(n) && !tmpPattern.MatchString(n) }) {
+		func(n string) bool { return !partPattern().MatchString(n) && !tmpPattern().MatchString(n) }) {
 		return errors.ErrUnsupported
 	}
 	if err := s.root.Mkdir(swapName, 0o700); err != nil {
@@ -98,7 +98,7 @@ func (s *Sink) clearSwap(gone ...part) error {
 		return -1
 	})
 	for _, name := range names {
-		if !partPattern.MatchString(name) && !tmpPattern.MatchString(name) {
+		if !partPattern().MatchString(name) && !tmpPattern().MatchString(name) {
 			return errors.ErrUnsupported
 		}
 		if err := s.root.Remove(path.Join(swapName, name)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
@@ -58,7 +59,7 @@ func (c *codec) Encode(dst, src []byte) ([]byte, error) {
 }
 
 // shared is for all files because it caches its encoders.
-var shared = newCodec()
+var shared = sync.OnceValue(newCodec)
 
 // Maximum size of a row group in rows, and in bytes before compression. A row group is in memory, compressed, until it
 // is written.
@@ -136,7 +137,7 @@ func node(t destination.Type) parquet.Node {
 
 func (format) Create(out io.Writer, t files.Table) (files.Writer, error) {
 	w := &writer{table: t, own: len(t.Own())}
-	w.out = parquet.NewGenericWriter[any](out, schemaOf(t), parquet.Compression(shared), parquet.PageBufferSize(pageBytes),
+	w.out = parquet.NewGenericWriter[any](out, schemaOf(t), parquet.Compression(shared()), parquet.PageBufferSize(pageBytes),
 		parquet.CreatedBy("sluice", "", ""))
 	w.columns = w.out.ColumnWriters()
 	if want := w.own + len(t.Shape.Columns); len(w.columns) < want {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -31,7 +30,7 @@ func spellings(value string) [][]byte {
 	percent := []string{url.QueryEscape(value), url.PathEscape(value), strict, strings.ReplaceAll(strict, "%2F", "/"),
 		strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(strict)}
 	for _, p := range percent {
-		out = append(out, p, percents.ReplaceAllStringFunc(p, strings.ToLower))
+		out = append(out, p, percents().ReplaceAllStringFunc(p, strings.ToLower))
 	}
 	markup := html.EscapeString(value)
 	out = append(out, markup, strings.ReplaceAll(markup, "&#34;", "&quot;"),
@@ -56,7 +55,7 @@ func wide(value string) [][]byte {
 	return [][]byte{little, big}
 }
 
-var percents = regexp.MustCompile(`%[0-9A-F]{2}`)
+var percents = lazily(`%[0-9A-F]{2}`)
 
 func slashed(text string) string { return strings.ReplaceAll(text, "/", `\/`) }
 

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,21 +22,21 @@ import (
 const keyWords = `authorization|bearer|token|password|passwd|cookie|secret|otp|api_key|api-key|apikey`
 
 var (
-	keyedSecret = regexp.MustCompile(`(?i)\b(` + keyWords + `)\b([ \t]*)[:=][ \t]*["']?[^"',\s}]+`)
-	codeWord    = regexp.MustCompile(`(?i)(?:^|[^\pL\pN_])((?:(?:` + otherCodes + `)[ -]?)?(?:` + codeWords +
+	keyedSecret = lazily(`(?i)\b(` + keyWords + `)\b([ \t]*)[:=][ \t]*["']?[^"',\s}]+`)
+	codeWord    = lazily(`(?i)(?:^|[^\pL\pN_])((?:(?:` + otherCodes + `)[ -]?)?(?:` + codeWords +
 		`))(?:$|[^\pL])|(` + joinedWords + `)`)
-	noCodeWord = regexp.MustCompile(`(?i)^(?:` + otherCodes + `)`)
-	digits     = regexp.MustCompile(`[0-9]{4,8}|[0-9]{3}[ -][0-9]{3,4}`)
-	longWord   = regexp.MustCompile(`[A-Za-z0-9_-]{24,}`)
-	pemBlock   = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|$)`)
-	userInfo   = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@]+@`)
-	anyURL     = regexp.MustCompile(`(?i)\b(?:https?|wss?)://[^\s"'<>]+`)
-	driverName = regexp.MustCompile(
+	noCodeWord = lazily(`(?i)^(?:` + otherCodes + `)`)
+	digits     = lazily(`[0-9]{4,8}|[0-9]{3}[ -][0-9]{3,4}`)
+	longWord   = lazily(`[A-Za-z0-9_-]{24,}`)
+	pemBlock   = lazily(`(?s)-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|$)`)
+	userInfo   = lazily(`(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@]+@`)
+	anyURL     = lazily(`(?i)\b(?:https?|wss?)://[^\s"'<>]+`)
+	driverName = lazily(
 		`(?i)\b((?:cdp|playwright|webrtc|neko)[_-]?(?:url|uri|endpoint|token|secret))\b[ \t]*[:=][ \t]*["']?[^"',\s}]+`)
 )
 
 // Keyed replaces what follows a word in keyWords and a colon or equals sign.
-func Keyed(s string) string { return keyedSecret.ReplaceAllString(s, "$1=[REDACTED]") }
+func Keyed(s string) string { return keyedSecret().ReplaceAllString(s, "$1=[REDACTED]") }
 
 // codeWords are the words for one-time codes, joinedWords those of languages that write without spaces. A word
 // of otherCodes in front makes it another kind of code.
@@ -58,7 +59,7 @@ func otp(s string) string {
 	}
 	var out strings.Builder
 	from := 0
-	for _, d := range digits.FindAllStringIndex(s, -1) {
+	for _, d := range digits().FindAllStringIndex(s, -1) {
 		if isInWord(s, d[0], d[1]) || !slices.ContainsFunc(words, func(w []int) bool { return beside(s, w, d) }) {
 			continue
 		}
@@ -70,12 +71,12 @@ func otp(s string) string {
 
 // wordsForCodes returns the positions of words for codes in a text, leaving out error codes and the like.
 func wordsForCodes(s string) (words [][]int) {
-	for _, m := range codeWord.FindAllStringSubmatchIndex(s, -1) {
+	for _, m := range codeWord().FindAllStringSubmatchIndex(s, -1) {
 		word := m[2:4]
 		if word[0] < 0 {
 			word = m[4:6]
 		}
-		if !noCodeWord.MatchString(s[word[0]:word[1]]) {
+		if !noCodeWord().MatchString(s[word[0]:word[1]]) {
 			words = append(words, word)
 		}
 	}
@@ -103,7 +104,7 @@ func isInWord(s string, from, to int) bool {
 }
 
 // URLs replaces web addresses.
-func URLs(s string) string { return anyURL.ReplaceAllString(s, "[REDACTED_URL]") }
+func URLs(s string) string { return anyURL().ReplaceAllString(s, "[REDACTED_URL]") }
 
 func isWord(c rune) bool {
 	return c == '_' || c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c))
@@ -111,10 +112,10 @@ func isWord(c rune) bool {
 
 // Log redacts log lines and error messages. It keeps line breaks and does not shorten the text.
 func Log(s string) string {
-	s = userInfo.ReplaceAllString(s, "$1")
-	s = pemBlock.ReplaceAllString(s, "[REDACTED_PEM]")
+	s = userInfo().ReplaceAllString(s, "$1")
+	s = pemBlock().ReplaceAllString(s, "[REDACTED_PEM]")
 	s = otp(Keyed(s))
-	return longWord.ReplaceAllStringFunc(s, func(w string) string {
+	return longWord().ReplaceAllStringFunc(s, func(w string) string {
 		if strings.HasPrefix(w, "REDACTED") {
 			return w
 		}
@@ -130,7 +131,7 @@ func Gap(s string, max int) string { return abi.Cut(otp(Keyed(abi.Clean(s))), ma
 func Assistance(s string, max int) string {
 	s = otp(Keyed(abi.Clean(s)))
 	s = URLs(s)
-	s = driverName.ReplaceAllString(s, "$1=[REDACTED]")
+	s = driverName().ReplaceAllString(s, "$1=[REDACTED]")
 	return abi.Cut(s, max)
 }
 
@@ -149,4 +150,9 @@ var secretNames = []string{
 func SecretName(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(name, s) })
+}
+
+// lazily compiles an expression when it is first used: it would cost every start of the program and of a worker.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
