@@ -3,7 +3,7 @@ package dashboard
 import (
 	"context"
 	"net/url"
-	"strconv"
+	"slices"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -19,13 +19,14 @@ type auditBody struct {
 	host.AuditQuery
 	Entries []host.AuditEntry
 	Next    string
+	Shared  bool // entries say which host wrote them
 }
 
 // auditOf parses the query of the page.
 func auditOf(c *fiber.Ctx) (host.AuditQuery, error) {
 	q := web.QueryOf(c)
 	want := host.AuditQuery{Action: q.Text("action", 128), Actor: q.Text("actor", 128), Target: q.Text("target", 256),
-		Before: uint64(q.Int("before", 0, 0, 1<<53)), Limit: auditPage}
+		Before: q.Text("before", 128), Limit: auditPage}
 	return want, q.Err()
 }
 
@@ -44,11 +45,8 @@ func (u *auditUI) routes() []web.Route {
 
 func (u *auditUI) lookAudit(ctx context.Context, want host.AuditQuery) (auditBody, error) {
 	entries, next, err := u.audit.AuditEntries(ctx, want)
-	b := auditBody{AuditQuery: want, Entries: entries}
-	if next > 0 {
-		b.Next = strconv.FormatUint(next, 10)
-	}
-	return b, err
+	shared := slices.ContainsFunc(entries, func(e host.AuditEntry) bool { return e.HostID != "" })
+	return auditBody{AuditQuery: want, Entries: entries, Next: next, Shared: shared}, err
 }
 
 func (u *auditUI) listEntries(c *fiber.Ctx) error {

@@ -66,3 +66,19 @@ func TestRunElsewhere(t *testing.T) {
 		t.Errorf("the page of a run of another host: %s", there)
 	}
 }
+
+// The audit log of hosts that share a store says of each entry which one wrote it; that of one host does not.
+func TestAuditSaysHost(t *testing.T) {
+	s := open(t)
+	s.host.entries = []host.AuditEntry{{AuditID: "aud_1", Action: "key.created"}}
+	if page := s.page("/ui/audit"); strings.Contains(page, ">Host</th>") {
+		t.Errorf("one host: %s", page)
+	}
+	s.host.entries = append(s.host.entries, host.AuditEntry{AuditID: "aud_2", Action: "key.revoked", HostID: "host_b"})
+	page := s.page("/ui/audit?action=key")
+	for _, want := range []string{">Host</th>", "host_b", "before=7"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in %s", want, page)
+		}
+	}
+}

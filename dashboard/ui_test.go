@@ -286,11 +286,14 @@ func (f *fake) InspectConnector(context.Context, host.InstallConnector) (host.In
 	return f.inspection, nil
 }
 
-// ArtifactSize has a file of three bytes for every artifact but those that are gone.
-// No page opens one.
+// ArtifactSize has a file of three bytes for every artifact but those that are gone, or
+// at another host. No page opens one.
 func (f *fake) ArtifactSize(_ context.Context, _ store.RunID, artifactType string) (int64, error) {
-	if artifactType == "gone" {
+	switch artifactType {
+	case "gone":
 		return 0, store.ErrNotFound
+	case "away":
+		return 0, host.Refuse("conflict", "it is at host host_b").With("url", "https://b.example/ui/runs/x")
 	}
 	return 3, nil
 }
@@ -319,9 +322,10 @@ func (f *fake) DrainHost(_ context.Context, id string, on bool) (host.Member, er
 func (f *fake) ScheduleStatistics(context.Context, store.ConnectionID) (host.Statistics, error) {
 	return host.Statistics{}, nil
 }
-func (f *fake) AuditEntries(context.Context, host.AuditQuery) ([]host.AuditEntry, uint64, error) {
-	return f.entries, 7, nil
+func (f *fake) AuditEntries(context.Context, host.AuditQuery) ([]host.AuditEntry, string, error) {
+	return f.entries, "7", nil
 }
+func (f *fake) AuditCopies(context.Context) ([]host.AuditCopy, error) { return nil, nil }
 func (f *fake) Audit(context.Context, string, string, string, map[string]string) error {
 	return nil
 }

@@ -18,8 +18,12 @@ type System interface {
 type AuditLog interface {
 	// Audit writes one entry. details hold counts, digests and codes, never values.
 	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
-	// AuditEntries lists newest first. before 0 starts at the newest.
-	AuditEntries(ctx context.Context, q AuditQuery) (page []AuditEntry, next uint64, err error)
+	// AuditEntries lists newest first, those of all hosts if they share a store. A page may be
+	// short or empty although more follow; next is not "" then.
+	AuditEntries(ctx context.Context, q AuditQuery) (page []AuditEntry, next string, err error)
+	// AuditCopies checks what hosts that share a store copied into it of their audit logs. It
+	// reads all of it. There is none in a store that one host has to itself.
+	AuditCopies(ctx context.Context) ([]AuditCopy, error)
 }
 
 // Info describes the host.
@@ -68,13 +72,14 @@ type SandboxInfo struct {
 type AuditQuery struct {
 	Action, Actor, Target string
 	From, Until           time.Time
-	Before                uint64 // sequence; 0 is the newest
+	Before                string // what next was; "" starts at the newest
 	Limit                 int
 }
 
 // AuditEntry is an entry of the audit log.
 type AuditEntry struct {
 	AuditID   string            `json:"auditId"`
+	HostID    string            `json:"hostId,omitempty"` // that wrote it, among those that share a store
 	At        time.Time         `json:"at"`
 	Actor     string            `json:"actor"`
 	Action    string            `json:"action"`
@@ -85,4 +90,25 @@ type AuditEntry struct {
 	PrevHash  string            `json:"prevHash"`
 	Hash      string            `json:"hash"`
 	Details   map[string]string `json:"details,omitempty"`
+}
+
+// AuditCopy is what the store has of the audit log of a host.
+type AuditCopy struct {
+	HostID string `json:"hostId"`
+	// Log counts the logs of that host from 1. A further one means that another one was in the
+	// place of its log.
+	Log     uint64 `json:"log"`
+	Self    bool   `json:"self"`    // it was compared with the log of the host that answers
+	Entries uint64 `json:"entries"` // found
+	Pending uint64 `json:"pending"` // entries of the log of this host that are not copied yet
+	// HeadHash is the hash of the last entry, which covers all of them.
+	HeadHash string       `json:"headHash"`
+	Broken   int          `json:"broken"`
+	Breaks   []AuditBreak `json:"breaks,omitempty"` // the first ones
+}
+
+// AuditBreak is a place that is not as it was written.
+type AuditBreak struct {
+	AuditID string `json:"auditId,omitempty"`
+	Why     string `json:"why"`
 }

@@ -30,7 +30,10 @@ const (
 	Assistants   Kind = "assistant"   // by name
 	// AssistantCalls are by the assistant's id and the number of the call.
 	AssistantCalls Kind = "assistant-call"
-	Correlations   Kind = "correlation" // runs of a scope id, by its digest
+	AssistantAsks  Kind = "assistant-ask" // calls that wait for the owner at one of several hosts, by assistant and call
+	Correlations   Kind = "correlation"   // runs of a scope id, by its digest
+	AuditEntries   Kind = "audit-entry"   // of the hosts that share a store, by time, host, log and sequence
+	AuditLogs      Kind = "audit-log"     // how much of each is in AuditEntries, by host and log
 )
 
 // Withdrawals is a kind without documents, for Members.Changed: another host changed the Withdrawals of a connection.

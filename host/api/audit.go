@@ -1,8 +1,6 @@
 package api
 
 import (
-	"strconv"
-
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/host"
@@ -27,7 +25,21 @@ func (a *auditAPI) routes() []route {
 			{name: "from", typ: "string", text: "From this time on, RFC 3339."},
 			{name: "until", typ: "string", text: "Before this time, RFC 3339."},
 		}, paging...),
+	}, {
+		Route: web.Route{Method: "GET", Path: "/v1/audit/copies", Scope: access.AuditRead, Whole: true,
+			Handle: a.listCopies},
+		see:     "api.md#api-keys-audit-feed",
+		summary: "What hosts that share a store copied into it of their audit logs, checked as a whole",
+		answer:  web.List[host.AuditCopy]{},
 	}}
+}
+
+func (a *auditAPI) listCopies(c *fiber.Ctx) error {
+	all, err := a.audit.AuditCopies(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return web.Listed(c, all, "")
 }
 
 func (a *auditAPI) listEntries(c *fiber.Ctx) error {
@@ -38,23 +50,14 @@ func (a *auditAPI) listEntries(c *fiber.Ctx) error {
 	q := web.QueryOf(c)
 	query := host.AuditQuery{
 		Action: q.Text("action", 128), Actor: q.Text("actor", 256), Target: q.Text("target", 256),
-		From: q.Time("from"), Until: q.Time("until"), Limit: page.Limit,
+		From: q.Time("from"), Until: q.Time("until"), Before: page.After, Limit: page.Limit,
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if page.After != "" {
-		if query.Before, err = strconv.ParseUint(page.After, 10, 64); err != nil {
-			return web.NewProblem(0, "invalid_cursor", "The cursor is not one of this query. Read from the beginning.")
-		}
-	}
-	entries, before, err := a.audit.AuditEntries(web.Context(c), query)
+	entries, next, err := a.audit.AuditEntries(web.Context(c), query)
 	if err != nil {
 		return err
-	}
-	next := ""
-	if before > 0 {
-		next = strconv.FormatUint(before, 10)
 	}
 	return web.Listed(c, entries, next)
 }

@@ -64,3 +64,13 @@ func TestLoginsAreAudited(t *testing.T) {
 		})
 	}
 }
+
+// One host that has its store to itself has no copies of its log.
+func TestAuditCopies(t *testing.T) {
+	c := served(t)
+	if all := c.do("GET", "/v1/audit/copies", nil).want(200).list("data"); len(all) != 0 {
+		t.Errorf("%v", all)
+	}
+	c.as(key(t, access.NewKey{Scopes: []access.Scope{access.ManifestRead}})).do("GET", "/v1/audit/copies", nil).
+		want(403, "forbidden")
+}

@@ -40,7 +40,7 @@ func asks(t *testing.T, id, mode string) store.ConnectionID {
 func TestWhole(t *testing.T) {
 	c := served(t)
 	want := []string{"DELETE /v1/connectors/:connectorName", "DELETE /v1/webhooks/:webhookId", "GET /v1/audit",
-		"GET /v1/hosts", "GET /v1/hosts/admitted", "GET /v1/hosts/lost", "GET /v1/publishers",
+		"GET /v1/audit/copies", "GET /v1/hosts", "GET /v1/hosts/admitted", "GET /v1/hosts/lost", "GET /v1/publishers",
 		"GET /v1/runs/:runId/recording", "GET /v1/webhooks",
 		"GET /v1/webhooks/:webhookId", "GET /v1/webhooks/:webhookId/deliveries", "POST /v1/authorizations",
 		"POST /v1/connections:grant", "POST /v1/connectors", "POST /v1/webhooks",

@@ -42,12 +42,17 @@ type directory struct {
 
 	refusals *audit.Limited  // nil for memory:
 	requests *audit.Requests // nil for memory:
+
+	auditCopied *auditCopied
 }
 
 // newDirectory returns a directory that is not open yet.
 func newDirectory(o Options) *directory {
-	return &directory{Options: o, Epoch: randomID("boot_"), started: time.Now()}
+	return &directory{Options: o, Epoch: randomID("boot_"), started: time.Now(), auditCopied: &auditCopied{}}
 }
+
+// hostPrefix begins the id of an installation.
+const hostPrefix = "host_"
 
 // DefaultDataDir returns the data directory of a user who names no store.
 func DefaultDataDir() (string, error) {
@@ -230,22 +235,22 @@ func (d *directory) reconcile(ctx context.Context, waits func(store.Lease)) erro
 }
 
 // identify reads or makes the id of this installation. An invalid id, as a power cut or a bad disk may leave it,
-// is replaced: nothing stored refers to it.
+// is replaced: what is stored of the one before is of a host that is gone.
 func (d *directory) identify() error {
 	if d.DataDir == "" {
-		d.ID = randomID("host_")
+		d.ID = randomID(hostPrefix)
 		return nil
 	}
 	path := filepath.Join(d.DataDir, "host-id")
 	b, err := os.ReadFile(path)
-	if d.ID = strings.TrimSpace(string(b)); err == nil && isID("host_", d.ID) {
+	if d.ID = strings.TrimSpace(string(b)); err == nil && isID(hostPrefix, d.ID) {
 		return nil
 	}
 	if err == nil {
 		d.Options.Log.Warn("installation_id_replaced", "was", abi.Cut(abi.Clean(d.ID), 80))
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		d.ID = randomID("host_")
+		d.ID = randomID(hostPrefix)
 		err = writeWhole(path, []byte(d.ID), 0o600)
 	}
 	if err != nil {

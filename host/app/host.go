@@ -47,7 +47,7 @@ func newHost(d *directory) *Host {
 	h.authorizer = &authorizer{d, h.connections, h.grantStore, h.secretStore, h.bindings}
 	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer,
 		h.bindings, h.guests, h.active}
-	h.artifacts = &artifacts{d}
+	h.artifacts = &artifacts{directory: d}
 	h.recordFiles = &recordFiles{d}
 	h.backups = &backups{directory: d}
 	h.snapshots = &snapshots{d, h.modules, h.secretStore, h.bindings}
@@ -123,6 +123,9 @@ func (h *Host) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() { h.watchRevocations(ctx) })
+	if h.sharesAudit() {
+		watching.Go(func() { h.watchAudit(ctx) })
+	}
 	h.stop = func() {
 		cancel()
 		watching.Wait()
@@ -143,6 +146,7 @@ func (h *Host) Close() error {
 	}
 	errs = append(errs, h.closeLogs())
 	if h.Store != nil {
+		h.lastCopyAudit()
 		errs = append(errs, h.Store.Close())
 	}
 	if h.temp != "" {

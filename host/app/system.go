@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -138,35 +139,51 @@ func (sy *system) Audit(ctx context.Context, action, target, outcome string, det
 // maxAuditPage bounds the entries of a page.
 const maxAuditPage = 1000
 
-// AuditEntries implements host.System. A page may be short or empty although more entries follow; next is not 0
-// then.
-func (sy *system) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.AuditEntry, uint64, error) {
-	out := []host.AuditEntry{}
+// AuditEntries implements host.System.
+func (sy *system) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.AuditEntry, string, error) {
 	if sy.DataDir == "" {
-		return out, 0, nil
+		return []host.AuditEntry{}, "", nil
 	}
 	if q.Limit < 0 || q.Limit > maxAuditPage {
-		return nil, 0, invalid("limit", "range", "want 1 to %d", maxAuditPage)
+		return nil, "", invalid("limit", "range", "want 1 to %d", maxAuditPage)
 	}
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
+	f := audit.Filter{Action: q.Action, Actor: q.Actor, Target: q.Target, Since: q.From, Until: q.Until}
+	if sy.sharesAudit() {
+		return sy.sharedEntries(ctx, f, q.Before, q.Limit)
+	}
+	before := uint64(0)
+	if q.Before != "" {
+		var err error
+		if before, err = strconv.ParseUint(q.Before, 10, 64); err != nil {
+			return nil, "", host.Refuse("invalid_cursor", "the cursor is not one of this query; read from the beginning")
+		}
+	}
 	l, err := audit.Open(sy.DataDir)
 	if err != nil {
-		return nil, 0, err
+		return nil, "", err
 	}
-	page, next, err := l.Newest(ctx,
-		audit.Filter{Action: q.Action, Actor: q.Actor, Target: q.Target, Since: q.From, Until: q.Until}, q.Before, q.Limit)
+	page, next, err := l.Newest(ctx, f, before, q.Limit)
 	if err != nil {
-		return nil, 0, err
+		return nil, "", err
 	}
+	out := make([]host.AuditEntry, 0, len(page))
 	for _, e := range page {
-		out = append(out, host.AuditEntry{
-			AuditID: e.ID, At: e.At.Time, Actor: e.Actor, Action: string(e.Action), Target: e.Target, Outcome: string(e.Outcome),
-			RequestID: e.RequestID, Address: e.Address, PrevHash: e.PrevHash.String(), Hash: e.Hash.String(), Details: e.Details,
-		})
+		out = append(out, shownEntry(e))
 	}
-	return out, next, nil
+	if next == 0 {
+		return out, "", nil
+	}
+	return out, strconv.FormatUint(next, 10), nil
+}
+
+func shownEntry(e audit.Entry) host.AuditEntry {
+	return host.AuditEntry{
+		AuditID: e.ID, At: e.At.Time, Actor: e.Actor, Action: string(e.Action), Target: e.Target, Outcome: string(e.Outcome),
+		RequestID: e.RequestID, Address: e.Address, PrevHash: e.PrevHash.String(), Hash: e.Hash.String(), Details: e.Details,
+	}
 }
 
 // checks are conditions of readiness that other parts add, by name.
@@ -207,6 +224,10 @@ func (sy *system) weaknesses() []host.Warning {
 	c.vault(sy.DataDir)
 	if d := damageOf(sy.Store); d != nil {
 		c.add("store", StateBad, "restore a backup with sluice restore", "read-only: %s", d.Code)
+	}
+	if err := sy.auditCopied.failing(); err != nil {
+		c.add("audit_not_copied", StateWeak, "it is tried again; see to the database",
+			"the audit log of this host has entries that other hosts do not show: %v", err)
 	}
 	if w := store.Polling(sy.Store); w != nil {
 		c.add(host.WarningPolling, StateWeak, w.Remedy, "%s", w.Detail)

@@ -78,19 +78,24 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	page, next, err := s.AuditEntries(t.Context(), host.AuditQuery{Action: "key", Limit: 2})
-	if err != nil || len(page) != 2 || next == 0 || page[0].Target != "three" || page[1].Target != "two" {
-		t.Fatalf("%+v, %d, %v", page, next, err)
+	if err != nil || len(page) != 2 || next == "" || page[0].Target != "three" || page[1].Target != "two" {
+		t.Fatalf("%+v, %s, %v", page, next, err)
 	}
 	if e := page[0]; e.Actor != somebody.ID || e.Address != somebody.Address || e.RequestID != somebody.RequestID ||
 		e.PrevHash != page[1].Hash || len(e.Details) != 1 || e.Details["keyId"] != "key_1" {
 		t.Errorf("%+v", e)
 	}
 	page, next, err = s.AuditEntries(t.Context(), host.AuditQuery{Action: "key", Limit: 2, Before: next})
-	if err != nil || len(page) != 1 || next != 0 || page[0].Target != "one" {
-		t.Errorf("%+v, %d, %v", page, next, err)
+	if err != nil || len(page) != 1 || next != "" || page[0].Target != "one" {
+		t.Errorf("%+v, %s, %v", page, next, err)
 	}
 	if page, _, err := s.AuditEntries(t.Context(), host.AuditQuery{Actor: "host"}); err != nil || len(page) != 1 {
 		t.Errorf("%+v, %v", page, err)
+	}
+	_, _, err = s.AuditEntries(t.Context(), host.AuditQuery{Before: "x"})
+	refused(t, err, "invalid_cursor", "")
+	if copies, err := s.AuditCopies(t.Context()); err != nil || len(copies) > 0 {
+		t.Errorf("a store of one host: %+v, %v", copies, err)
 	}
 	for _, bad := range []int{-1, 1001} {
 		_, _, err := s.AuditEntries(t.Context(), host.AuditQuery{Limit: bad})

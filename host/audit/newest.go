@@ -94,7 +94,7 @@ func (s *search) line(line []byte) {
 	if err != nil {
 		return
 	}
-	if s.last = e.Sequence; s.filter.match(&e) {
+	if s.last = e.Sequence; s.filter.Match(&e) {
 		s.page = append(s.page, e)
 	}
 }

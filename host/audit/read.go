@@ -20,7 +20,8 @@ type Filter struct {
 	Since, Until          time.Time // Until is exclusive
 }
 
-func (f *Filter) match(e *Entry) bool {
+// Match reports whether an entry is selected.
+func (f *Filter) Match(e *Entry) bool {
 	return under(string(e.Action), f.Action, ".") && under(e.Actor, f.Actor, ":") && under(e.Target, f.Target, "/") &&
 		!e.At.Before(f.Since) && (f.Until.IsZero() || e.At.Before(f.Until))
 }
@@ -62,7 +63,7 @@ func (l *Log) Entries(ctx context.Context, f Filter, from uint64) iter.Seq2[Entr
 			case n.torn: // it may be being written
 			case err != nil && !yield(Entry{}, &BrokenError{n.file, n.number, err.Error()}):
 				return errEnough
-			case err == nil && e.Sequence >= from && f.match(&e) && !yield(e, nil):
+			case err == nil && e.Sequence >= from && f.Match(&e) && !yield(e, nil):
 				return errEnough
 			}
 			return nil
@@ -91,6 +92,11 @@ func (d *directory) scan(do func(line) error) error {
 	if err != nil {
 		return fmt.Errorf("read audit log: %w", err)
 	}
+	return d.scanFiles(names, do)
+}
+
+// scanFiles is scan of the last files.
+func (d *directory) scanFiles(names []string, do func(line) error) error {
 	b := bufio.NewReaderSize(nil, maxLine)
 	for i, name := range names {
 		if err := d.scanFile(name, b, i == len(names)-1, do); err != nil {

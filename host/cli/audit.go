@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/audit"
 )
@@ -24,11 +25,16 @@ type auditCommands struct{ *command }
 func (c auditCommands) audit() *cobra.Command {
 	var f audit.Filter
 	var since, until string
+	var here bool
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List what was done and refused",
 		Long: `Lists the audit log, oldest first: connections and installs, secrets set and
 removed, exports, what was refused by policy. Values are never in it. With --json:
 one entry per line, as it is stored.
+
+Of hosts that share a store it lists what was done at all of them, as the API has it.
+--here lists what was done at this one, from the file beside its store: that is there
+without the database too.
 
 --action secret means every secret.…, --target mail the connection and its secrets.`,
 		Example: "  sluice audit\n  sluice audit --action secret --since 24h\n  sluice audit verify",
@@ -41,9 +47,10 @@ one entry per line, as it is stored.
 			if f.Until, err = parseTimeFlag("--until", until, now); err != nil {
 				return err
 			}
-			return c.listAudit(cmd.Context(), f)
+			return c.list(cmd.Context(), f, here)
 		},
 	}
+	cmd.Flags().BoolVar(&here, "here", false, "only this host, from its file")
 	cmd.Flags().StringVar(&f.Action, "action", "", "only this `ACTION`, or those below it")
 	cmd.Flags().StringVar(&f.Target, "target", "", "only what was done to this `NAME`")
 	cmd.Flags().StringVar(&f.Actor, "actor", "", "only what `WHO` did")
@@ -53,16 +60,33 @@ one entry per line, as it is stored.
 	return cmd
 }
 
-// listRemoteAudit lists the audit log of a host elsewhere; with --json as its API
-// has it.
-func (c auditCommands) listRemoteAudit(ctx context.Context, f audit.Filter) error {
-	k, err := c.remote()
+func (c auditCommands) list(ctx context.Context, f audit.Filter, here bool) error {
+	if c.url != "" {
+		if here {
+			return usagef("--here is about the files of this machine, and does not go with --url")
+		}
+		k, err := c.remote()
+		if err != nil {
+			return err
+		}
+		return c.listFromHost(ctx, k, f)
+	}
+	shared, err := app.Shares(c.store)
 	if err != nil {
 		return err
 	}
+	if !shared || here {
+		return c.listFile(ctx, f)
+	}
+	return c.withStoredData(ctx, func(k *client.Client) error { return c.listFromHost(ctx, k, f) })
+}
+
+// listFromHost lists the audit log of a host, or of all that share its store; with --json as its API
+// has it.
+func (c auditCommands) listFromHost(ctx context.Context, k *client.Client, f audit.Filter) error {
 	var all []host.AuditEntry
 	q := host.AuditQuery{Action: f.Action, Target: f.Target, Actor: f.Actor, From: f.Since, Until: f.Until}
-	err = k.Audit(ctx, q, func(e host.AuditEntry) (bool, error) {
+	err := k.Audit(ctx, q, func(e host.AuditEntry) (bool, error) {
 		all = append(all, e)
 		return true, nil
 	})
@@ -70,19 +94,27 @@ func (c auditCommands) listRemoteAudit(ctx context.Context, f audit.Filter) erro
 		return err
 	}
 	slices.Reverse(all) // oldest first
-	var rows [][]string
+	shared := slices.ContainsFunc(all, func(e host.AuditEntry) bool { return e.HostID != "" })
+	columns, rows := []string{"at", "by", "action", "target", "outcome", "details"}, [][]string(nil)
+	if shared {
+		columns = slices.Insert(columns, 1, "host")
+	}
 	for _, e := range all {
 		if c.json {
 			if err := printJSON(c.out, e); err != nil {
 				return err
 			}
 		}
-		rows = append(rows, []string{c.timeText(e.At), e.Actor, e.Action, e.Target, e.Outcome, detailText(e.Details)})
+		row := []string{c.timeText(e.At), e.Actor, e.Action, e.Target, e.Outcome, detailText(e.Details)}
+		if shared {
+			row = slices.Insert(row, 1, abi.Clean(e.HostID))
+		}
+		rows = append(rows, row)
 	}
 	if c.json {
 		return nil
 	}
-	return c.table([]string{"at", "by", "action", "target", "outcome", "details"}, rows)
+	return c.table(columns, rows)
 }
 
 // parseTimeFlag reads 2026-03-01, 2026-03-01T12:00:00Z, or 24h or 7d, which is that long ago.
@@ -108,12 +140,9 @@ func parseTimeFlag(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-d), nil
 }
 
-// listAudit reads the log of this machine from its file, which any process may read
+// listFile reads the log of this machine from its file, which any process may read
 // while a host writes it. Only the file has the lines as stored, and shows tampering.
-func (c auditCommands) listAudit(ctx context.Context, f audit.Filter) error {
-	if c.url != "" {
-		return c.listRemoteAudit(ctx, f)
-	}
+func (c auditCommands) listFile(ctx context.Context, f audit.Filter) error {
 	l, err := app.OpenAudit(c.store)
 	if err != nil {
 		return err
@@ -163,6 +192,8 @@ type auditVerification struct {
 	Head    audit.Hash   `json:"headHash"`
 	Broken  int          `json:"broken,omitempty"`
 	Breaks  []auditBreak `json:"breaks,omitempty"`
+	// Copies are what hosts that share the store copied into it.
+	Copies []host.AuditCopy `json:"copies,omitempty"`
 }
 
 type auditBreak struct {
@@ -178,6 +209,10 @@ func (c auditCommands) verifyAudit() *cobra.Command {
 		Long: `Reads the whole audit log and finds entries that were changed, removed, moved or
 added by other hands, and entries missing at the end. Ends with code 6 when there
 are any. With --json: one object.
+
+Of hosts that share a store it checks what each copied into it as well: that entries
+follow from each other, that none is missing, and that those of this host are those
+of its log.
 
 Somebody who can change the log and its witness, DATA/witness/audit.head, as you
 can, can make up both. The hash that this prints covers every entry: kept
@@ -211,19 +246,35 @@ func (c auditCommands) doVerifyAudit(ctx context.Context) error {
 		}
 		v.Breaks = append(v.Breaks, auditBreak(b))
 	}
-	if c.json {
-		return printJSON(c.out, v)
+	shared, err := app.Shares(c.store)
+	if err == nil && shared {
+		err = c.withStoredData(ctx, func(k *client.Client) (err error) {
+			v.Copies, err = k.AuditCopies(ctx)
+			return err
+		})
 	}
-	return c.printVerification(v)
+	for _, one := range v.Copies {
+		if one.Broken > 0 {
+			v.OK, c.code = false, exitHost
+		}
+	}
+	if c.json {
+		if err != nil {
+			v.OK = false
+		}
+		return errors.Join(err, printJSON(c.out, v))
+	}
+	c.printVerification(v, r.OK)
+	return err
 }
 
-func (c auditCommands) printVerification(v auditVerification) error {
+func (c auditCommands) printVerification(v auditVerification, whole bool) {
 	s := c.screenOut()
-	if v.OK {
+	if whole {
 		s.line(fmt.Sprintf("%s, all as written; hash %s", entryCount(v.Entries), v.Head))
-		return nil
+	} else {
+		s.line(fmt.Sprintf("%s, and %d places that are not as written:", entryCount(v.Entries), v.Broken))
 	}
-	s.line(fmt.Sprintf("%s, and %d places that are not as written:", entryCount(v.Entries), v.Broken))
 	for _, b := range v.Breaks {
 		where := b.File
 		if b.Line > 0 {
@@ -231,7 +282,20 @@ func (c auditCommands) printVerification(v auditVerification) error {
 		}
 		s.line("  " + join(" ", where, b.ID, b.Why))
 	}
-	return nil
+	for _, one := range v.Copies {
+		line := fmt.Sprintf("copied from host %s: %s", abi.Clean(one.HostID), entryCount(one.Entries))
+		if one.Pending > 0 {
+			line += fmt.Sprintf(", and %d not yet", one.Pending)
+		}
+		if one.Broken > 0 {
+			s.line(fmt.Sprintf("%s, and %d places that are not as written:", line, one.Broken))
+		} else {
+			s.line(fmt.Sprintf("%s, all as written; hash %s", line, abi.Clean(one.HeadHash)))
+		}
+		for _, b := range one.Breaks {
+			s.line("  " + join(" ", abi.Clean(b.AuditID), abi.Clean(b.Why)))
+		}
+	}
 }
 
 func entryCount(n uint64) string {

@@ -121,6 +121,7 @@ type member struct {
 	*served.Client
 	t     *testing.T
 	dir   string
+	store string // its URL
 	cmd   *exec.Cmd
 	over  chan struct{} // closed once the process is
 	err   error         // how it ended
@@ -155,12 +156,13 @@ func (c *cluster) open(name string, flags ...string) *member {
 	q.Set("durability", "weak")
 	q.Set("lease", c.lease.String())
 	u.RawQuery = q.Encode()
+	m.store = u.String()
 	cache, err := build.CacheDir()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	m.cmd = exec.Command(cmp.Or(c.program, os.Args[0]),
-		append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet"},
+		append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", m.store, "--json", "--quiet"},
 			slices.Concat(c.flags, flags)...)...)
 	m.cmd.Env = append(os.Environ(), asCLI+"=1", "SLUICE_CACHE="+cache, c.env[name])
 	m.cmd.Stderr = m.said

@@ -38,6 +38,13 @@ func (c auditClient) Audit(ctx context.Context, f host.AuditQuery,
 	return each(ctx, c.transport, at("audit"), q, do)
 }
 
+// AuditCopies checks what the store has of the audit logs of hosts that share it. That reads all of them.
+func (c auditClient) AuditCopies(ctx context.Context) ([]host.AuditCopy, error) {
+	var got list[host.AuditCopy]
+	err := c.get(ctx, at("audit", "copies"), nil, &got)
+	return got.Data, err
+}
+
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
