@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -18,24 +19,31 @@ type left struct {
 	Title string
 	Size  int64
 	URL   string
+	At    string // what leads to the host that has it, if that is not this one
 }
 
 // leftBy returns the artifacts of a run whose files are kept.
 func (u *runUI) leftBy(ctx context.Context, id store.RunID, all []timeline.Artifact) (out []left, err error) {
 	for _, a := range all {
+		title := a.Summary
+		if title == "" {
+			title = a.ArtifactType
+		}
 		there, err := host.KeptArtifact(ctx, u.files, id, a.ArtifactType, a.Size)
+		var away *host.Refusal
+		if errors.As(err, &away) && away.Code == "conflict" {
+			page, _ := away.Details["url"].(string)
+			out = append(out, left{title, a.Size, page, away.Message})
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		if !there {
 			continue
 		}
-		title := a.Summary
-		if title == "" {
-			title = a.ArtifactType
-		}
 		out = append(out, left{title, a.Size, "/v1/runs/" + string(id) + "/artifacts/" +
-			url.PathEscape(a.ArtifactID) + "/content"})
+			url.PathEscape(a.ArtifactID) + "/content", ""})
 	}
 	return out, nil
 }

@@ -34,6 +34,8 @@ func TestBrowserOfRun(t *testing.T) {
 			map[string]any{"artifactId": "art_2", "artifactType": "gone", "summary": "no more", "size": 3}),
 		event("artifact.created",
 			map[string]any{"artifactId": "art_3", "artifactType": "browser-trace", "summary": "another length", "size": 4}),
+		event("artifact.created",
+			map[string]any{"artifactId": "art_4", "artifactType": "away", "summary": "elsewhere", "size": 3}),
 	}
 	for i := range 12 {
 		events = append(events, event("run.browser_egress_denied",
@@ -49,6 +51,7 @@ func TestBrowserOfRun(t *testing.T) {
 		"ads3.example, port 8443 · the connection may not reach it · 4 times", "<h2>Browser</h2>", "lost",
 		"browser surface page stale", "<dd>1\u202f099</dd>", "Other servers", "3 times",
 		`href="/v1/runs/run_browser/artifacts/art_1/content" download`, "Browser trace, 2 actions", "3 B",
+		`<a href="https://b.example/ui/runs/x" rel="noreferrer"><bdi hx-disable>it is at host host_b</bdi></a>`,
 	} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the page does not say %q", words)

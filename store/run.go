@@ -27,8 +27,10 @@ type Run struct {
 	Resumable bool `json:"resumable,omitempty"`
 	// HostBound says why the run ends with its host; set if it has asked a question or its
 	// connector is resumable.
-	HostBound string  `json:"host_bound,omitempty"`
-	Request   Request `json:"request,omitzero"`
+	HostBound string `json:"host_bound,omitempty"`
+	// HostID is the host that performs the run, or did last. It has what is not in the store.
+	HostID  string  `json:"host_id,omitempty"`
+	Request Request `json:"request,omitzero"`
 	// Pruned says that the timeline was deleted.
 	Pruned bool `json:"timeline_deleted,omitempty"`
 }

@@ -16,7 +16,10 @@ import (
 )
 
 // artifacts serves and removes the files that runs leave.
-type artifacts struct{ *directory }
+type artifacts struct {
+	*directory
+	hosts *hosts // nil without a service
+}
 
 // A file that a run left belongs to the run's timeline and is deleted with it. The timeline goes first, so that
 // after a crash in between the file is found at the next start.
@@ -32,15 +35,16 @@ func (as *artifacts) traces() string {
 }
 
 // OpenArtifact opens the artifact of a run, of a type that the host itself makes. The error is store.ErrNotFound
-// if there is none, or none any more.
-func (as *artifacts) OpenArtifact(_ context.Context, id store.RunID,
+// if there is none, or none any more, and a refusal that leads to the host that performed the run if that is
+// another one.
+func (as *artifacts) OpenArtifact(ctx context.Context, id store.RunID,
 	artifactType string) (content io.ReadSeekCloser, size int64, err error) {
 	if artifactType != browser.TraceArtifact {
 		return nil, 0, store.ErrNotFound
 	}
 	f, err := browser.OpenTrace(as.traces(), string(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, store.ErrNotFound
+		return nil, 0, as.missing(ctx, id)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("open trace of %s: %w", id, err)
@@ -53,18 +57,26 @@ func (as *artifacts) OpenArtifact(_ context.Context, id store.RunID,
 }
 
 // ArtifactSize returns the size of an artifact in bytes. The errors are those of OpenArtifact.
-func (as *artifacts) ArtifactSize(_ context.Context, id store.RunID, artifactType string) (int64, error) {
+func (as *artifacts) ArtifactSize(ctx context.Context, id store.RunID, artifactType string) (int64, error) {
 	if artifactType != browser.TraceArtifact {
 		return 0, store.ErrNotFound
 	}
 	fi, err := browser.StatTrace(as.traces(), string(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, store.ErrNotFound
+		return 0, as.missing(ctx, id)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("look for trace of %s: %w", id, err)
 	}
 	return fi.Size(), nil
+}
+
+// missing returns the error about a trace that is not here.
+func (as *artifacts) missing(ctx context.Context, id store.RunID) error {
+	if err := as.hosts.awayFrom(ctx, id, "the browser trace of this run"); err != nil {
+		return err
+	}
+	return store.ErrNotFound
 }
 
 // forgetTraces removes the traces of a connection's runs.

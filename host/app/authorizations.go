@@ -13,12 +13,14 @@ import (
 	"github.com/sluicehost/sluice/host/egress"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
 )
 
 // Limits of authorizations.
 const (
 	maxAuthorizations = 8                // at once, including finished ones that are not forgotten yet
 	authorizationLook = 30 * time.Second // how long Authorization waits for a change
+	authorizationPeek = 2 * time.Second  // how long another host waits for it, which occupies that meanwhile
 	authorizationKept = 90 * time.Second // how long one is kept after its last query
 )
 
@@ -26,6 +28,7 @@ const (
 type authorizations struct {
 	*authorizer
 	workflows *workflows
+	hosts     *hosts
 
 	mu     sync.Mutex // guards what follows
 	open   map[string]*authorization
@@ -123,6 +126,9 @@ func (as *authorizations) admit(a *authorization) error {
 		as.open = map[string]*authorization{}
 	}
 	a.id = "aut_" + strings.TrimPrefix(string(run.NewRunID(time.Now())), "run_")
+	if as.shared() {
+		a.id += "_" + strings.TrimPrefix(as.hosts.ID, hostPrefix) // so that other hosts know whom to ask
+	}
 	a.now.AuthorizationID = a.id
 	a.expiry = time.AfterFunc(authorizationKept, func() { as.forget(a) })
 	as.open[a.id] = a
@@ -183,17 +189,49 @@ func (as *authorizations) find(ctx context.Context, id string) (*authorization, 
 	return a, nil
 }
 
+// An authorizationQuery asks for the state of an authorization once it is not After, or Within.
+type authorizationQuery struct {
+	ID     string        `json:"id"`
+	After  string        `json:"after"`
+	Within time.Duration `json:"within"`
+}
+
+// The verbs of commands about authorizations.
+const (
+	authorizationVerb       = "authorization"
+	cancelAuthorizationVerb = "cancel authorization"
+)
+
 // Authorization implements host.Authorizations.
 func (as *authorizations) Authorization(ctx context.Context, id, after string) (host.Authorization, error) {
-	a, err := as.find(ctx, id)
+	q := authorizationQuery{id, after, authorizationLook}
+	m, err := as.holder(ctx, id)
 	if err != nil {
 		return host.Authorization{}, err
 	}
-	late := time.NewTimer(authorizationLook)
+	if m == nil {
+		return as.look(ctx, q)
+	}
+	q.Within = authorizationPeek
+	for until := time.Now().Add(authorizationLook); ; {
+		now, err := atMember[authorizationQuery, host.Authorization](ctx, as.hosts.peers, m, authorizationVerb, q)
+		if err != nil || now.Status != after || !time.Now().Before(until) {
+			return now, as.ended(err)
+		}
+	}
+}
+
+// look returns the state of an authorization of this host.
+func (as *authorizations) look(ctx context.Context, q authorizationQuery) (host.Authorization, error) {
+	a, err := as.find(ctx, q.ID)
+	if err != nil {
+		return host.Authorization{}, err
+	}
+	late := time.NewTimer(min(q.Within, authorizationLook))
 	defer late.Stop()
 	for {
 		now, changed := a.state()
-		if now.Status != after {
+		if now.Status != q.After {
 			return now, nil
 		}
 		select {
@@ -208,17 +246,54 @@ func (as *authorizations) Authorization(ctx context.Context, id, after string) (
 
 // CancelAuthorization implements host.Authorizations.
 func (as *authorizations) CancelAuthorization(ctx context.Context, id string) error {
-	a, err := as.find(ctx, id)
+	m, err := as.holder(ctx, id)
 	if err != nil {
 		return err
+	}
+	if m == nil {
+		_, err = as.cancel(ctx, id)
+		return err
+	}
+	_, err = atMember[string, struct{}](ctx, as.hosts.peers, m, cancelAuthorizationVerb, id)
+	return as.ended(err)
+}
+
+// cancel cancels an authorization of this host.
+func (as *authorizations) cancel(ctx context.Context, id string) (struct{}, error) {
+	a, err := as.find(ctx, id)
+	if err != nil {
+		return struct{}{}, err
 	}
 	as.forget(a)
 	select {
 	case <-a.ended:
-		return nil
+		return struct{}{}, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return struct{}{}, ctx.Err()
 	}
+}
+
+func (as *authorizations) shared() bool { return as.hosts != nil && as.hosts.members != nil }
+
+// holder returns the other host that its id says has an authorization, nil if none does that is there.
+func (as *authorizations) holder(ctx context.Context, id string) (*store.Member, error) {
+	at := hostPrefix + id[strings.LastIndexByte(id, '_')+1:]
+	if !as.shared() || as.hosts.peers == nil || at == as.hosts.ID {
+		return nil, nil
+	}
+	all, err := as.hosts.list(ctx)
+	if i := slices.IndexFunc(all, func(m store.Member) bool { return m.ID == at }); i >= 0 {
+		return &all[i], err
+	}
+	return nil, err
+}
+
+// ended returns the error about an authorization of another host: it ended with that host.
+func (as *authorizations) ended(err error) error {
+	if errors.Is(err, errOrphan) {
+		return notFound("authorization")
+	}
+	return err
 }
 
 // forget cancels an authorization and removes it from the list.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 
@@ -95,20 +94,12 @@ func (ds *destinations) ask(ctx context.Context, q feedRequest) (d host.Destinat
 	if err != nil || m == nil {
 		return ds.here(ctx, q) // which reports the error
 	}
-	body, err := json.Marshal(q) // #nosec G117 -- what crosses is sealed, and cleared here
-	if err != nil {
-		return d, err
-	}
-	defer clear(body)
-	out, err := p.ask(ctx, m, command{Verb: feedVerb, Principal: host.Who(ctx), Body: body})
+	d, err = atMember[feedRequest, host.Destination](ctx, p, m, feedVerb, q)
 	if errors.Is(err, errOrphan) {
 		err = host.Refuse("unavailable",
 			"host %s, which fed destination %s, is gone, and no other one feeds it yet; ask again in a moment", m.ID, q.Name)
 	}
-	if err != nil {
-		return d, err
-	}
-	return d, out.read(m, feedVerb, &d)
+	return d, err
 }
 
 const feedVerb = "destination" // the verb of such commands

@@ -103,14 +103,22 @@ func (rs *runs) Recording(ctx context.Context, id store.RunID) (host.Recording, 
 	if err != nil && !errors.Is(err, controller.ErrNotActive) {
 		return host.Recording{}, err
 	}
-	r := &rs.recordings
+	out, ok := rs.recordings.take(id)
+	if ok {
+		return out, nil
+	}
+	if err := rs.hosts.awayFrom(ctx, id, "the recording of this run"); err != nil {
+		return out, err
+	}
+	return out, notFound("recording")
+}
+
+// take hands a recording over, once.
+func (r *recordings) take(id store.RunID) (host.Recording, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out, ok := r.of[id]
-	if !ok {
-		return out, notFound("recording")
-	}
 	delete(r.of, id)
 	r.runs = slices.DeleteFunc(r.runs, func(x store.RunID) bool { return x == id })
-	return out, nil
+	return out, ok
 }

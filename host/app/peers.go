@@ -170,6 +170,20 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 	}
 }
 
+// atMember performs a request at another host through a command.
+func atMember[Q, A any](ctx context.Context, p *peers, m *store.Member, verb string, q Q) (a A, err error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a, err
+	}
+	defer clear(body)
+	out, err := p.ask(ctx, m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
+	if err == nil {
+		err = out.read(m, verb, &a)
+	}
+	return a, err
+}
+
 // read decodes the outcome of a command into into, or returns its error.
 func (out *outcome) read(m *store.Member, verb string, into any) error {
 	switch {

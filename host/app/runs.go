@@ -325,7 +325,9 @@ func (rs *runs) Requests(ctx context.Context, id store.RunID, skip, limit int) (
 	if err := log.Flush(); err != nil {
 		return nil, err
 	}
+	some := false
 	for r, err := range log.All(ctx, string(id)) {
+		some = true
 		switch {
 		case err != nil:
 			return nil, err
@@ -338,6 +340,9 @@ func (rs *runs) Requests(ctx context.Context, id store.RunID, skip, limit int) (
 		out = append(out, host.Request{At: r.At.Time, Method: r.Method, Origin: r.Origin, Path: r.Path,
 			Status: r.Status, Refused: r.Refused,
 			Sent: r.Sent, Received: r.Received, DurationMS: r.Millis, Family: r.Family})
+	}
+	if !some {
+		return nil, rs.hosts.awayFrom(ctx, id, "the log of the requests of this run")
 	}
 	return out, nil
 }

@@ -80,7 +80,7 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	if s.Feeds, err = openDestinations(ctx, h.directory, h.SigningSecrets(), o); err != nil {
 		return nil, err
 	}
-	if s.Gateway, err = openAssistants(ctx, h.directory, s); err != nil {
+	if s.Gateway, err = openAssistants(ctx, h.directory, s, s.hosts); err != nil {
 		s.Feeds.Close()
 		return nil, err
 	}
@@ -131,6 +131,11 @@ func (s *Service) joinHosts(ctx context.Context) error {
 	serve(p, "answer", s.questions.answer)
 	serve(p, "question", s.questions.raw)
 	serve(p, feedVerb, s.destinations.here)
+	serve(p, decideVerb, func(ctx context.Context, q assistant.Decision) (struct{}, error) {
+		return struct{}{}, s.DecideCall(ctx, q.Name, q.Call, q.Yes)
+	})
+	serve(p, authorizationVerb, s.authorizations.look)
+	serve(p, cancelAuthorizationVerb, s.authorizations.cancel)
 	s.hosts.peers = p
 	return s.hosts.begin(ctx)
 }
@@ -142,7 +147,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 	if store.MembersOf(d.Store) != nil {
 		t.spared = sparedTime
 	}
-	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{directory: d, broker: broker},
+	s := &Service{recordFiles: h.recordFiles, questions: &questions{directory: d, broker: broker},
 		connectorNames: &connectorNames{directory: d}, backups: h.backups}
 	s.runs = &runs{
 		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, broker: broker, spans: o.Spans,
@@ -151,6 +156,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 	s.runs.suspended = newSuspendedRuns(s.runs)
 	h.active.cancelSuspended, h.active.suspended = s.runs.suspended.cancelOf, s.runs.suspended.withdrawals
 	s.hosts = &hosts{directory: d, runs: s.runs, members: store.MembersOf(d.Store)}
+	s.artifacts = &artifacts{d, s.hosts}
 	s.destinations = &destinations{hosts: s.hosts}
 	s.runs.hosts, s.questions.hosts = s.hosts, s.hosts
 	s.forks = &forks{d, s.runs, h.connections}
@@ -172,7 +178,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 	s.grants = &grants{d, h.connections, h.grantStore, ov, h.bindings, s.schedules, s.runs.workflows}
 	s.state = &state{d, h.connections, s.schedules.clock}
 	s.secrets = &secrets{h.connections, h.secretStore, ov}
-	s.authorizations = &authorizations{authorizer: h.authorizer, workflows: s.runs.workflows}
+	s.authorizations = &authorizations{authorizer: h.authorizer, workflows: s.runs.workflows, hosts: s.hosts}
 	s.system = &system{d, h.guests, h.bindings, h.checks, s.runs}
 	s.views = &views{liveViews(d), s.system, s.hosts}
 	return s

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -36,8 +35,12 @@ func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (h
 			return host.View{}, invalid("viewport", "a width and a height of 240 to 3840", "it is no size of a window")
 		}
 	}
-	if away, err := vs.hosts.holder(ctx, q.RunID); err != nil || away != nil {
-		return host.View{}, cmp.Or(err, elsewhere(away, q.RunID))
+	away, err := vs.hosts.holder(ctx, q.RunID)
+	if err != nil {
+		return host.View{}, err
+	}
+	if away != nil {
+		return host.View{}, elsewhere(memberOf(*away), pageOf(q.RunID), "the browser of this run")
 	}
 	m, err := vs.views.Mint(mint)
 	var refused *liveview.Refusal
@@ -58,16 +61,6 @@ func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (h
 		out.Token = &m.Token
 	}
 	return out, nil
-}
-
-// elsewhere returns the refusal that refers to the host with the browser of a run, nil if m is nil.
-func elsewhere(m *store.Member, run store.RunID) error {
-	if m == nil {
-		return nil
-	}
-	page := m.URL + "/ui/runs/" + string(run)
-	return host.Refuse("conflict", "the browser of this run is at another host; look at it there: %s",
-		page).With("url", page)
 }
 
 // RevokeView implements host.Views.

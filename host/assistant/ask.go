@@ -12,7 +12,7 @@ import (
 // maxAsks bounds the waiting calls of one assistant.
 const maxAsks = 16
 
-// asks holds the calls that wait for the owner's approval. They are only in memory, because no call outlives its host.
+// asks holds the calls that wait for the owner's approval at this host. No call outlives its host.
 type asks struct {
 	mu      sync.Mutex // guards the fields below
 	waiting map[string][]*ask

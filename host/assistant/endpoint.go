@@ -252,7 +252,7 @@ func (s *endpoint) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest,
 		return nil, 0, err
 	}
 	if s.def.Terms.Ask {
-		if yes, code := s.gateway.asks.wait(ctx, s.def.ID, c, s.gateway.o.AskFor); !yes {
+		if yes, code := s.gateway.ask(ctx, s.def.ID, c); !yes {
 			return nil, 0, refuse(code, s.unasked(ctx, code))
 		}
 		if err := s.may(ctx); err != nil { // again, because that may have taken a while

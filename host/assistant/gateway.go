@@ -42,6 +42,23 @@ type Starter interface {
 	StartRun(ctx context.Context, q host.StartRun) (store.Run, error)
 }
 
+// Hosts are the hosts that share the store.
+type Hosts interface {
+	// Self returns the epoch of this start of this host.
+	Self() string
+	// Alive reports whether the host with an epoch is there.
+	Alive(ctx context.Context, epoch string) (bool, error)
+	// Decide has another host decide a call that waits there.
+	Decide(ctx context.Context, epoch string, q Decision) error
+}
+
+// A Decision is an owner's answer to a waiting call.
+type Decision struct {
+	Name string `json:"name"` // of the assistant
+	Call string `json:"call"`
+	Yes  bool   `json:"yes"`
+}
+
 // Options are the dependencies and settings of a Gateway.
 type Options struct {
 	Store Store
@@ -54,6 +71,7 @@ type Options struct {
 	Version string
 	// Audited runs do and records action and the name of the assistant in the audit log; nil only runs do.
 	Audited func(ctx context.Context, action, name string, do func() error) error
+	Hosts   Hosts // nil for a store that one host has to itself
 	// Called writes calls to the audit log; nil does not.
 	Called func(calls []Call) error
 	// AskFor is how long a call waits for approval; 0 means two minutes.

@@ -190,11 +190,17 @@ func (d *Gateway) Assistants(ctx context.Context) ([]host.Assistant, error) {
 	if err := errors.Join(d.log.flush(ctx), d.sync(ctx)); err != nil {
 		return nil, err
 	}
+	there, err := d.elsewhere(ctx, "")
+	if err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := []host.Assistant{}
 	for _, s := range d.endpoints {
-		out = append(out, d.shown(s.def))
+		a := d.shown(s.def)
+		a.Waiting += len(there[s.def.ID])
+		out = append(out, a)
 	}
 	slices.SortFunc(out, func(x, y host.Assistant) int { return strings.Compare(x.Name, y.Name) })
 	return out, nil
@@ -209,9 +215,15 @@ func (d *Gateway) Assistant(ctx context.Context, name string) (host.Assistant, e
 	if err != nil {
 		return host.Assistant{}, err
 	}
+	there, err := d.elsewhere(ctx, s.def.ID)
+	if err != nil {
+		return host.Assistant{}, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.shown(s.def), nil
+	a := d.shown(s.def)
+	a.Waiting += len(there[s.def.ID])
+	return a, nil
 }
 
 // RevokeAssistant implements host.Assistants.
@@ -264,7 +276,11 @@ func (d *Gateway) AssistantCalls(ctx context.Context, name string, before uint64
 	out := []host.AssistantCall{}
 	q := store.DocumentQuery{Kind: store.AssistantCalls, Prefix: s.def.ID + "/", Descending: true, Limit: limit}
 	if before == 0 {
-		out = append(out, d.asks.of(s.def.ID)...)
+		waiting, err := d.waitingCalls(ctx, s.def.ID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, waiting...)
 	} else {
 		q.After = callKey(s.def.ID, before)
 	}
@@ -293,7 +309,7 @@ func (d *Gateway) DecideCall(ctx context.Context, name, call string, yes bool) e
 		action = "assistant.approved"
 	}
 	if !d.asks.waits(s.def.ID, call) {
-		return fmt.Errorf("call: %w", store.ErrNotFound)
+		return d.decideElsewhere(ctx, s.def.ID, Decision{name, call, yes})
 	}
 	return d.o.Audited(ctx, action, name, func() error {
 		if !d.asks.decide(s.def.ID, call, yes) {

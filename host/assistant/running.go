@@ -159,7 +159,11 @@ func (s *endpoint) waiting(ctx context.Context) ([]waits, error) {
 				Since: i.OpenedAt.UTC().Format(time.RFC3339), Page: base(ctx) + "/ui/runs/" + string(i.RunID)})
 		}
 	}
-	for _, c := range s.gateway.asks.of(s.def.ID) {
+	calls, err := s.gateway.waitingCalls(ctx, s.def.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range calls {
 		out = append(out, waits{What: "a call of the tool " + c.Tool,
 			Since: c.At.UTC().Format(time.RFC3339), Page: s.page(ctx)})
 	}

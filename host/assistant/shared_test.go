@@ -1,12 +1,16 @@
 package assistant_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/assistant"
+	"github.com/sluicehost/sluice/store"
 )
 
 // Hosts that share a store have the same assistants: one that was made at a host is known at the others, its calls are
@@ -70,4 +74,85 @@ func TestShared(t *testing.T) {
 	if _, err := other.gateway.AuthenticateAssistant(t.Context(), a.Token); !errors.Is(err, access.ErrUnauthenticated) {
 		t.Errorf("an earlier token of the name: %v", err)
 	}
+}
+
+// peer is one of two hosts that share a store.
+type peer struct {
+	self  string
+	other *world // the other one
+	gone  bool   // that is
+}
+
+func (p *peer) Self() string { return p.self }
+
+func (p *peer) Alive(_ context.Context, epoch string) (bool, error) {
+	return epoch == p.self || !p.gone, nil
+}
+
+func (p *peer) Decide(ctx context.Context, _ string, q assistant.Decision) error {
+	return p.other.gateway.DecideCall(ctx, q.Name, q.Call, q.Yes)
+}
+
+// A call that waits at one host is listed at every other one, and decided there; once it is decided, or its host is
+// gone, it waits nowhere.
+func TestDecidedAtAnotherHost(t *testing.T) {
+	w := newWorld(t)
+	toB, toA := &peer{self: "boot_a"}, &peer{self: "boot_b"}
+	a, b := worldOf(t, w.store, toB), worldOf(t, w.store, toA)
+	toB.other, toA.other = b, a
+	a.add("notes", func(q *host.NewAssistant) { q.Ask = true })
+	s := a.connect("notes")
+	type result struct {
+		text string
+		ok   bool
+	}
+	call := func() <-chan result {
+		out := make(chan result, 1)
+		go func() {
+			text, ok := a.call(s, "get_record", object{"connection": "mail", "stream": "messages", "key": "a"})
+			out <- result{text, ok}
+		}()
+		return out
+	}
+	waiting := func(at *world) string {
+		t.Helper()
+		calls, err := at.gateway.AssistantCalls(t.Context(), "notes", 0, 1)
+		at.must(err)
+		one, err := at.gateway.Assistant(t.Context(), "notes")
+		at.must(err)
+		all, err := at.gateway.Assistants(t.Context())
+		at.must(err)
+		if len(calls) == 0 || calls[0].Outcome != "waiting" || one.Waiting != 1 || all[0].Waiting != 1 {
+			return ""
+		}
+		return calls[0].CallID
+	}
+	for _, yes := range []bool{true, false} {
+		out, id := call(), ""
+		b.eventually("the call waits at another host", func() bool { id = waiting(b); return id != "" })
+		if here := waiting(a); here != id {
+			t.Errorf("at its host %q waits", here)
+		}
+		b.must(b.gateway.DecideCall(t.Context(), "notes", id, yes))
+		if r := <-out; r.ok != yes || strings.Contains(r.text, "quarterly") != yes {
+			t.Errorf("yes is %t: %s", yes, r.text)
+		}
+		b.eventually("no call waits at another host", func() bool { return waiting(b) == "" })
+		for _, at := range []*world{a, b} {
+			if err := at.gateway.DecideCall(t.Context(), "notes", id, true); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("a call that is over was decided: %v", err)
+			}
+		}
+	}
+	out, id := call(), ""
+	b.eventually("the call waits at another host", func() bool { id = waiting(b); return id != "" })
+	toA.gone = true
+	if waiting(b) != "" {
+		t.Error("the call of a host that is gone waits")
+	}
+	if err := b.gateway.DecideCall(t.Context(), "notes", id, true); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the call of a host that is gone was decided: %v", err)
+	}
+	a.must(a.gateway.DecideCall(t.Context(), "notes", id, false))
+	<-out
 }

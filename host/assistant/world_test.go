@@ -42,6 +42,7 @@ type world struct {
 	dir     string
 	server  *httptest.Server
 	n       int
+	hosts   assistant.Hosts // nil: none
 
 	starting func() // is called by each start; nil: nothing
 	startErr error  // of each start
@@ -102,8 +103,11 @@ func emptyWorld(t *testing.T) *world {
 }
 
 // worldOver has a gateway to a store that others may have open too.
-func worldOver(t *testing.T, st store.Store) *world {
-	w := &world{T: t, store: st, dir: filepath.Join(t.TempDir(), "assistants"),
+func worldOver(t *testing.T, st store.Store) *world { return worldOf(t, st, nil) }
+
+// worldOf is worldOver for one of several hosts.
+func worldOf(t *testing.T, st store.Store, all assistant.Hosts) *world {
+	w := &world{T: t, store: st, hosts: all, dir: filepath.Join(t.TempDir(), "assistants"),
 		now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
 	w.must(w.open())
 	// Whoever names an assistant here is it: tokens are for host/web.
@@ -121,7 +125,7 @@ func worldOver(t *testing.T, st store.Store) *world {
 
 func (w *world) open() (err error) {
 	w.gateway, err = assistant.Open(w.Context(),
-		assistant.Options{Store: w.store, Dir: w.dir, Runs: w, Now: w.clock, AskFor: time.Minute,
+		assistant.Options{Store: w.store, Dir: w.dir, Runs: w, Hosts: w.hosts, Now: w.clock, AskFor: time.Minute,
 			Called: func(calls []assistant.Call) error {
 				w.mu.Lock()
 				defer w.mu.Unlock()

@@ -102,6 +102,7 @@ func newRun(p *Plan, d Deps) *run {
 			r.rec.HostBound = all.history.hostBoundReason()
 		}
 	}
+	r.rec.HostID = d.HostID
 	return r
 }
 
