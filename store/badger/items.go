@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/store"
@@ -107,41 +109,52 @@ func (r *snapshot) itemValue(kind store.ItemKind, k, payload []byte) (any, error
 	return json.RawMessage(payload), nil
 }
 
-// recordItems calls fn for the current records and tombstones of all streams, by version.
+// recordItems calls fn for the current records and tombstones of all streams, by version. In the order of items, and not
+// in that of the counters' keys, a stream with a shorter name comes before those of its connection with a longer one.
 func (r *snapshot) recordItems(ctx context.Context, after []byte, fn func(store.Item) error) error {
-	from, version := []byte(nil), uint64(0)
+	from, version := "", uint64(0)
 	if after != nil {
 		names, n, err := store.Item{Kind: store.RecordItem, Key: after}.Numbered(3)
 		if err != nil {
 			return err
 		}
-		from, version = store.ItemKey(names...), n
+		from, version = string(store.ItemKey(append(names, "")...)), n
 	}
-	return r.scan([]byte{kindCounters}, append([]byte{kindCounters}, from...), false,
-		func(k, payload []byte) (bool, error) {
-			connection, ok := firstPart(k)
-			n, err := decodeCounters(payload)
-			if err == nil && !ok {
-				err = store.Corrupt("key %.40q names no stream", k)
-			}
-			if err != nil {
+	all := map[string]counters{} // by the beginning of the keys of a stream's records
+	err := r.scan([]byte{kindCounters}, nil, false, func(k, payload []byte) (bool, error) {
+		connection, ok := firstPart(k)
+		n, err := decodeCounters(payload)
+		if err == nil && !ok {
+			err = store.Corrupt("key %.40q names no stream", k)
+		}
+		if of := string(store.ItemKey(connection, lastPart(k), "")); of >= from {
+			all[of] = n
+		}
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, of := range slices.Sorted(maps.Keys(all)) {
+		behind := uint64(0)
+		if of == from {
+			behind = version
+		}
+		err := r.walk(all[of], behind, false, func(e bulk.Entry) (bool, error) {
+			if err := r.interrupted(ctx); err != nil {
 				return false, err
 			}
-			behind := uint64(0)
-			if from != nil && string(k[1:]) == string(from) {
-				behind = version
-			}
-			err = r.walk(n, behind, false, func(e bulk.Entry) (bool, error) {
-				if err := r.interrupted(ctx); err != nil {
-					return false, err
-				}
-				return true, fn(store.Item{
-					Kind: store.RecordItem, Key: store.ItemKey(connection, lastPart(k), store.ItemNumber(e.Version)),
-					Value: store.RecordValue(e.Ingested, e.Run, e.Raw),
-				})
+			return true, fn(store.Item{
+				Kind: store.RecordItem, Key: append([]byte(of), store.ItemNumber(e.Version)...),
+				Value: store.RecordValue(e.Ingested, e.Run, e.Raw),
 			})
-			return true, damaged(err, store.Stream(lastPart(k)))
 		})
+		if err != nil {
+			names, _ := store.Item{Kind: store.RecordItem, Key: []byte(of)}.Parts(3)
+			return damaged(err, store.Stream(names[1]))
+		}
+	}
+	return nil
 }
 
 // pieceItems calls fn for the contents of all files in pieces. The digest of a content is checked at its end.
