@@ -13,7 +13,7 @@ import (
 )
 
 // An Item is one thing in a store, in a form that all drivers read and write. Items are the
-// content of a copy, and of a backup if the driver has no backup format of its own.
+// content of a copy and of a backup.
 //
 // Items are ordered by kind, then by key.
 type Item struct {
@@ -265,11 +265,10 @@ func readItems(r io.Reader, fn func(Item) error) error {
 		if _, err := io.ReadFull(b, i.Key); err != nil {
 			return itemsCut(err, count, "")
 		}
-		var value bytes.Buffer // grows with the data, not with the claimed size
-		if _, err := io.CopyN(&value, b, size); err != nil {
+		var err error
+		if i.Value, err = readValue(b, size); err != nil {
 			return itemsCut(err, count, "")
 		}
-		i.Value = value.Bytes()
 		if kind < last.Kind || kind == last.Kind && bytes.Compare(i.Key, last.Key) <= 0 {
 			return Corrupt("item %d, of %s, is out of order", count, kind)
 		}
@@ -278,6 +277,18 @@ func readItems(r io.Reader, fn func(Item) error) error {
 		}
 		last = i
 	}
+}
+
+// readValue takes no more memory for a long value than it has bytes, whatever size it claims.
+func readValue(r io.Reader, size int64) ([]byte, error) {
+	if size <= 64<<10 {
+		v := make([]byte, size)
+		_, err := io.ReadFull(r, v)
+		return v, err
+	}
+	var b bytes.Buffer
+	_, err := io.CopyN(&b, r, size)
+	return b.Bytes(), err
 }
 
 func endItems(b *bufio.Reader, head [itemHead]byte, count uint64) error {

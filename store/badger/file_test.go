@@ -90,7 +90,7 @@ func TestFileDamage(t *testing.T) {
 	i, err := s.Image(t.Context())
 	check(t, err)
 	defer i.Close()
-	if err := i.(store.Copier).Copy(t.Context(), io.Discard); !errors.As(err, &damage) {
+	if err := store.WriteItems(t.Context(), io.Discard, i); !errors.As(err, &damage) {
 		t.Errorf("image: %v", err)
 	}
 	check(t, os.Truncate(name, 100))
@@ -177,14 +177,14 @@ func TestFileImage(t *testing.T) {
 		check(t, err)
 		defer i.Close()
 		var b bytes.Buffer
-		check(t, i.(store.Copier).Copy(t.Context(), &b))
+		check(t, store.WriteItems(t.Context(), &b, i))
 		return b.Bytes()
 	}
 	all := image(s)
 	other, err := badger.Open(t.TempDir(), badger.Options{Small: true})
 	check(t, err)
 	defer other.Close()
-	check(t, other.Load(t.Context(), bytes.NewReader(all)))
+	check(t, store.LoadItems(t.Context(), bytes.NewReader(all), other))
 	check(t, other.Verify(t.Context()))
 	if !bytes.Equal(image(other), all) {
 		t.Error("the image of a store that was loaded is another")
@@ -204,7 +204,7 @@ func TestFileImage(t *testing.T) {
 		fresh, err := badger.OpenMemory(badger.Options{Small: true})
 		check(t, err)
 		var damage *store.DamageError
-		if err := fresh.Load(t.Context(), bytes.NewReader(changed)); !errors.As(err, &damage) {
+		if err := store.LoadItems(t.Context(), bytes.NewReader(changed), fresh); !errors.As(err, &damage) {
 			t.Errorf("a changed %s: %v", piece, err)
 		}
 		check(t, fresh.Close())

@@ -10,10 +10,13 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-var (
-	_ store.Loader = (*Store)(nil)
-	_ store.Copier = (*image)(nil)
-	_ store.Filler = (*filler)(nil)
+var _ store.Filler = (*filler)(nil)
+
+// Bounds of what a filler submits at once: bytes in bulk files, and operations in flight. What enters the transaction is
+// bounded by opBytes.
+const (
+	fillBulk     = 1 << 20
+	fillInflight = 16
 )
 
 // A filler passes items to the committer in batches. Each batch names the place up to which the store is filled before
@@ -81,7 +84,7 @@ func (f *filler) add(ctx context.Context, i store.Item) error {
 	} else if f.bytes += n + 2*writeOverhead; n >= bulkValue {
 		f.bytes, f.bulk = f.bytes-n, f.bulk+n
 	}
-	if f.bytes < opBytes-bulkValue && f.bulk < loadBulk {
+	if f.bytes < opBytes-bulkValue && f.bulk < fillBulk {
 		return nil
 	}
 	return f.send(ctx)
@@ -95,7 +98,7 @@ func (f *filler) send(ctx context.Context) error {
 	if err := f.s.writable(); err != nil {
 		return err
 	}
-	if len(f.inflight) == loadInflight {
+	if len(f.inflight) == fillInflight {
 		_, err := f.inflight[0].Result()
 		f.inflight = f.inflight[1:]
 		if err != nil {
@@ -259,6 +262,9 @@ func (c *committer) fill(g *group, items []store.Item) error {
 func (c *committer) fillOne(g *group, i store.Item) error {
 	if kind, ok := plain[i.Kind]; ok {
 		g.store(append([]byte{kind}, i.Key...), i.Value)
+		if i.Kind == store.HeldItem {
+			return c.fillHeld(g, i)
+		}
 		return nil
 	}
 	switch i.Kind {
@@ -364,6 +370,19 @@ func (c *committer) fillStream(g *group, i store.Item) error {
 	st.counters.bytes, st.counters.updated = v.Bytes, v.Updated
 	st.counters.put(g, st.countersKey)
 	return nil
+}
+
+// fillHeld makes the next commits to a stream look for the files of what they replace.
+func (c *committer) fillHeld(g *group, i store.Item) error {
+	names, err := i.Parts(3)
+	if err != nil {
+		return err
+	}
+	st, err := c.stream(g, store.ConnectionID(names[0]), store.Stream(names[1]))
+	if err == nil {
+		st.holds = true
+	}
+	return err
 }
 
 // maxHoles bounds how many versions an image may leave out between two current records.

@@ -19,7 +19,7 @@ func (s *leases) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch str
 	var lease store.Lease
 	err := s.queue.do(ctx, false, func(g *group) error {
 		var err error
-		now := s.opts.Now().UTC()
+		now := s.opts.Now().UTC().Truncate(time.Microsecond) // as it is in an image
 		if lease, err = acquire(g, r, hostID, bootEpoch, now, ttl); err != nil {
 			return err
 		}
