@@ -96,8 +96,9 @@ func (n *news) take(from string) (payloads []string) {
 	return payloads
 }
 
-// notify sends news on a connection of its own. News that arrive meanwhile are sent together. News that cannot be sent
-// are lost; other hosts then find out by polling.
+// notify sends news on a connection of its own. News that arrive meanwhile are sent together. A connection may have
+// broken since it was used last, so they are tried on a new one too. News that cannot be sent are lost; other hosts then
+// find out by polling.
 func (s *db) notify() {
 	var c *pgx.Conn
 	defer func() {
@@ -114,20 +115,34 @@ func (s *db) notify() {
 		case <-s.news.ready:
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		var err error
-		if c == nil || c.IsClosed() {
-			c, err = pgx.ConnectConfig(ctx, s.address.config.Copy())
-		}
-		for _, payload := range s.news.take(s.opts.Self.Epoch) {
-			if err == nil {
-				_, err = c.Exec(ctx, "select pg_notify($1, $2)", s.channel(), payload)
-			}
+		used, payloads := c != nil, s.news.take(s.opts.Self.Epoch)
+		err := s.send(ctx, &c, payloads)
+		if err != nil && used {
+			err = s.send(ctx, &c, payloads)
 		}
 		cancel()
 		if err != nil {
 			s.rest()
 		}
 	}
+}
+
+// send sends payloads on a connection, which it opens if there is none and closes if it breaks.
+func (s *db) send(ctx context.Context, c **pgx.Conn, payloads []string) (err error) {
+	if *c == nil {
+		if *c, err = pgx.ConnectConfig(ctx, s.address.config.Copy()); err != nil {
+			*c = nil
+			return err
+		}
+	}
+	for _, payload := range payloads {
+		if _, err := (*c).Exec(ctx, "select pg_notify($1, $2)", s.channel(), payload); err != nil {
+			end(*c)
+			*c = nil
+			return err
+		}
+	}
+	return nil
 }
 
 // rest waits a moment after a connection failed.
@@ -178,6 +193,7 @@ func (s *db) hear() error {
 	s.WakeAll()
 	s.kinds.WakeAll()
 	s.ear.listening()
+	defer s.ear.open.Store(false)
 	for {
 		n, err := c.WaitForNotification(ctx)
 		if err != nil {

@@ -17,6 +17,7 @@ type ear struct {
 	looked chan struct{} // closed once it is known whether the first probe arrived
 	once   sync.Once     // closes looked
 	opened chan struct{} // capacity 1: LISTEN has succeeded
+	open   atomic.Bool   // the connection of LISTEN is there
 	came   chan string   // capacity 1: the latest probe to arrive
 }
 
@@ -26,6 +27,7 @@ func (e *ear) init() {
 
 // listening records that LISTEN has succeeded.
 func (e *ear) listening() {
+	e.open.Store(true)
 	select {
 	case e.opened <- struct{}{}:
 	default:
@@ -50,7 +52,7 @@ func (e *ear) hear(payload string) {
 }
 
 // probe sends a probe about once per lease while there are other hosts, and logs when probes stop or resume arriving. A
-// late probe counts when it arrives.
+// late probe counts when it arrives. One that was sent while the server was away says nothing.
 func (s *db) probe() {
 	e, every := &s.ear, s.opts.Lease
 	for n := 1; ; n++ {
@@ -66,7 +68,7 @@ func (s *db) probe() {
 			e.once.Do(func() { close(e.looked) })
 			continue
 		}
-		token := tellProbe + strconv.Itoa(n)
+		token, sent := tellProbe+strconv.Itoa(n), time.Now()
 		s.tell(token)
 		late := time.After(every / 2)
 		for waiting := true; waiting; {
@@ -78,9 +80,15 @@ func (s *db) probe() {
 			case came := <-e.came:
 				waiting = came != token
 				s.hears(true)
+			case <-e.opened: // the probe may have been sent before
+				waiting = false
+				e.listening()
 			case <-late:
 				waiting = false
-				s.hears(false)
+				if e.open.Load() && s.lived.Load().After(sent) {
+					s.hears(false)
+				}
+				e.once.Do(func() { close(e.looked) })
 			}
 		}
 	}

@@ -4,17 +4,50 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 	"github.com/sluicehost/sluice/tests/postgres"
 )
+
+// After a restart of the server no host says that something between them swallows notifications, and they arrive.
+func TestNotificationsAfterRestart(t *testing.T) {
+	t.Parallel()
+	server := postgres.Start(t)
+	c := start(t, server, "a", "b")
+	a, b := c.hosts["a"], c.hosts["b"]
+	if err := errors.Join(server.Crash(), server.Start()); err != nil {
+		t.Fatal(err)
+	}
+	seen := func() (all []time.Time) {
+		var page struct{ Data []host.Member }
+		if _, err := a.Do(soon(t), "GET", "/v1/hosts", nil, &page); err == nil {
+			for _, m := range page.Data {
+				all = append(all, m.SeenAt)
+			}
+		}
+		return all
+	}
+	var back []time.Time
+	until(t, "both are back", func() bool { back = seen(); return len(back) == 2 })
+	until(t, "both go on for two leases", func() bool {
+		now := seen()
+		return len(now) == 2 && now[0].Sub(back[0]) > 2*c.lease && now[1].Sub(back[1]) > 2*c.lease
+	})
+	for _, m := range []*member{a, b} {
+		if text, err := os.ReadFile(m.said.Name()); err != nil || strings.Contains(string(text), "notifications_lost") {
+			t.Errorf("a host whose server was started again says that notifications are lost: %v\n%s", err, text)
+		}
+	}
+}
 
 // Something between a host and the server takes LISTEN and swallows what comes of it: metrics, log,
 // warnings and sluice doctor say that this host polls, and say so no more once notifications arrive.
