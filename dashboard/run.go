@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -251,6 +252,10 @@ func (u *runUI) runLive(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
+	// A browser that opens the stream again by itself asks for what it asked for at first.
+	if last := stream.ParseLastEventID(c.Get("Last-Event-ID")); last != nil {
+		next = max(next, *last+1)
+	}
 	f := &runFeed{drawing: drawing{u: u.frame, page: "run", sent: map[string][]byte{}}, ui: u, id: r.ID, next: next}
 	return u.serve(c, r.ID, f.write)
 }
@@ -306,7 +311,7 @@ func (f *runFeed) events(ctx context.Context, out *stream.Out) error {
 	if err != nil {
 		return err
 	}
-	return out.Event("", name, text)
+	return out.Event(strconv.FormatUint(f.next-1, 10), name, text)
 }
 
 // olderEvents serves the page of events before a sequence.
