@@ -78,7 +78,11 @@ func (c auditCommands) list(ctx context.Context, f audit.Filter, here bool) erro
 	if !shared || here {
 		return c.listFile(ctx, f)
 	}
-	return c.withStoredData(ctx, func(k *client.Client) error { return c.listFromHost(ctx, k, f) })
+	err = c.withStoredData(ctx, func(k *client.Client) error { return c.listFromHost(ctx, k, f) })
+	if err != nil && ctx.Err() == nil {
+		c.warnf("sluice audit --here shows what was done at this host, without the database")
+	}
+	return err
 }
 
 // listFromHost lists the audit log of a host, or of all that share its store; with --json as its API
