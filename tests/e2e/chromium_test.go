@@ -46,6 +46,9 @@ func startChromium() {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1280, 900),
 		chromedp.Flag("host-resolver-rules", "MAP "+elsewhere+" 127.0.0.1, MAP pwned.invalid ~NOTFOUND"))
+	// As in host/browser/chromium, a window keeps no renderer ready for its address bar.
+	options = append(options, chromedp.Flag("disable-features",
+		"Translate,BlinkGenPropertyTrees,WebUIOmniboxPopup,WebUIOmniboxAimPopup"), chromedp.DisableGPU)
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // its sandbox refuses to work for root
 	}

@@ -35,7 +35,7 @@ func TestFlags(t *testing.T) {
 --google-apis-url=http://127.0.0.1:9
 --gcm-checkin-url=http://127.0.0.1:9
 --component-updater=url-source=http://127.0.0.1:9
---disable-features=Translate,BlinkGenPropertyTrees,AutofillServerCommunication,OptimizationHints,MediaRouter,DialMediaRouteProvider,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,PrivacySandboxSettings4,NetworkTimeServiceQuerying,SegmentationPlatform,AimServerRequestOnStartupEnabled,PreconnectToSearch`
+--disable-features=Translate,BlinkGenPropertyTrees,AutofillServerCommunication,OptimizationHints,MediaRouter,DialMediaRouteProvider,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,PrivacySandboxSettings4,NetworkTimeServiceQuerying,SegmentationPlatform,AimServerRequestOnStartupEnabled,PreconnectToSearch,WebUIOmniboxPopup,WebUIOmniboxAimPopup`
 	want := map[string]bool{}
 	for line := range strings.SplitSeq(list, "\n") {
 		want[line] = true
