@@ -87,7 +87,7 @@ func TestReplyAtSeveralHosts(t *testing.T) {
 	_, s = begin(t, a, request("refused", "x"))
 	second = begins(b, "refused", "x")
 	waits(second)
-	if err := s.Finish(t.Context(), 400, []byte(`{}`), "", 0); err != nil { // is not kept
+	if err := s.Finish(t.Context(), 503, []byte(`{}`), "", 0); err != nil { // is not kept
 		t.Fatal(err)
 	}
 	if got := <-second; got.slot == nil {

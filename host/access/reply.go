@@ -299,6 +299,8 @@ func (s *Slot) write(status int, body []byte, location string) (*store.Write, er
 	switch {
 	case status == 400 || status == 401 || status == 403 || len(body) > maxReply:
 		return nil, nil
+	case status == 503 && s.r.members != nil:
+		return nil, nil // another host may do it
 	case status >= 500:
 		life = ReplyFailed
 	}

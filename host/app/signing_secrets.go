@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/vault"
 )
 
@@ -104,5 +105,8 @@ func (s *SigningSecrets) either(memory func() error, disk func(vault.Keeper) err
 	if err != nil {
 		return err
 	}
-	return disk(v)
+	if err = disk(v); closed(err) {
+		return host.Refuse("unavailable", "%v", err)
+	}
+	return err
 }

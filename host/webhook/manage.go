@@ -139,8 +139,8 @@ func (h *Hooks) Delete(ctx context.Context, id string, with ...store.Write) erro
 	if f != nil {
 		f.stop()
 	}
-	if err := h.o.Secrets.Remove(id); err != nil {
-		return err
+	if err := h.o.Secrets.Remove(id); err != nil { // the next load of a host that can removes it
+		h.o.Log.Warn("webhook: secret not erased", "webhook", id, "error", err)
 	}
 	return forget(context.WithoutCancel(ctx), h.o.Store, id)
 }
