@@ -1,13 +1,13 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/web"
 )
@@ -29,9 +29,9 @@ func (u *assistantUI) routes() []web.Route {
 		action("/ui/assistants", u.addAssistant),
 		page(one, u.showAssistant),
 		part(one+"/calls", u.showCalls),
-		action(one+"/revoke", u.revokeAssistant),
-		action(one+"/calls/:callId/approve", u.approveCall),
-		action(one+"/calls/:callId/deny", u.denyCall),
+		action(one+"/revoke", button(slugOf, unshown(u.assistants.RevokeAssistant))),
+		action(one+"/calls/:callId/approve", u.decide(true)),
+		action(one+"/calls/:callId/deny", u.decide(false)),
 	}
 }
 
@@ -123,15 +123,6 @@ func narrowed(f *form) json.RawMessage {
 	return scope
 }
 
-// assistantOf returns the assistant name in the path.
-func assistantOf(c *fiber.Ctx) (string, error) {
-	name, err := web.Param(c, "name")
-	if err != nil || !abi.IsSlug(name) {
-		return "", web.NotFound()
-	}
-	return name, nil
-}
-
 type assistantPage struct {
 	host.Assistant
 	Calls []host.AssistantCall
@@ -146,7 +137,7 @@ func (assistantPage) Scope(g host.AssistantGrant) string {
 }
 
 func (u *assistantUI) load(c *fiber.Ctx) (p assistantPage, err error) {
-	name, err := assistantOf(c)
+	name, err := slugOf(c)
 	if err != nil {
 		return p, err
 	}
@@ -174,33 +165,14 @@ func (u *assistantUI) showCalls(c *fiber.Ctx) error {
 	return u.write(c, "assistant", "calls", p)
 }
 
-func (u *assistantUI) revokeAssistant(c *fiber.Ctx) error {
-	name, err := assistantOf(c)
-	if err != nil {
-		return err
+func (u *assistantUI) decide(yes bool) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		call, err := web.ID(c, "callId")
+		if err != nil {
+			return err
+		}
+		return button(slugOf, func(ctx context.Context, name string) error {
+			return u.assistants.DecideCall(ctx, name, call, yes)
+		})(c)
 	}
-	if _, err := formOf(c); err != nil {
-		return err
-	}
-	_, err = u.assistants.RevokeAssistant(web.Context(c), name)
-	return reload(c, err)
-}
-
-func (u *assistantUI) approveCall(c *fiber.Ctx) error { return u.decide(c, true) }
-
-func (u *assistantUI) denyCall(c *fiber.Ctx) error { return u.decide(c, false) }
-
-func (u *assistantUI) decide(c *fiber.Ctx, yes bool) error {
-	name, err := assistantOf(c)
-	if err != nil {
-		return err
-	}
-	call, err := web.ID(c, "callId")
-	if err != nil {
-		return err
-	}
-	if _, err := formOf(c); err != nil {
-		return err
-	}
-	return reload(c, u.assistants.DecideCall(web.Context(c), name, call, yes))
 }

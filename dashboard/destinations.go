@@ -8,7 +8,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
@@ -136,11 +135,11 @@ func (u *destinationUI) routes() []web.Route {
 		page("/ui/data/destinations", u.listDestinations),
 		live("/ui/live/destinations", u.destinationsLive),
 		action("/ui/data/destinations", u.addDestination),
-		action(one+"/sync", u.syncDestination),
-		action(one+"/pause", u.pauseDestination),
-		action(one+"/resume", u.resumeDestination),
-		action(one+"/rebuild", u.rebuildDestination),
-		action(one+"/remove", u.removeDestination),
+		action(one+"/sync", button(slugOf, u.sync)),
+		action(one+"/pause", button(slugOf, u.setPaused(true))),
+		action(one+"/resume", button(slugOf, u.setPaused(false))),
+		action(one+"/rebuild", button(slugOf, u.rebuild)),
+		action(one+"/remove", button(slugOf, u.destinations.RemoveDestination)),
 	}
 }
 
@@ -184,59 +183,25 @@ func (u *destinationUI) addDestination(c *fiber.Ctx) error {
 	return reload(c, err)
 }
 
-// destinationOf returns the destination name in the path of a form's request.
-func destinationOf(c *fiber.Ctx) (string, error) {
-	name, err := web.Param(c, "name")
-	if err != nil || !abi.IsSlug(name) {
-		return "", web.NotFound()
-	}
-	_, err = formOf(c)
-	return name, err
+// sync answers with what went wrong, for which the service has no error.
+func (u *destinationUI) sync(ctx context.Context, name string) error {
+	return failure(u.destinations.SyncDestination(ctx, name))
 }
 
-// act runs an action on a destination and answers with its result.
-func act(c *fiber.Ctx, do func(ctx context.Context, name string) (host.Destination, error)) error {
-	name, err := destinationOf(c)
-	if err != nil {
+func (u *destinationUI) rebuild(ctx context.Context, name string) error {
+	return failure(u.destinations.RebuildDestination(ctx, name, "", ""))
+}
+
+func failure(d host.Destination, err error) error {
+	if err == nil && d.Error != "" {
+		err = web.NewProblem(0, "destination_unavailable", "%s", d.Error)
+	}
+	return err
+}
+
+func (u *destinationUI) setPaused(paused bool) func(context.Context, string) error {
+	return func(ctx context.Context, name string) error {
+		_, err := u.destinations.PauseDestination(ctx, name, paused)
 		return err
 	}
-	d, err := do(web.Context(c), name)
-	switch {
-	case err != nil:
-		return err
-	case d.Error != "":
-		return web.NewProblem(0, "destination_unavailable", "%s", d.Error)
-	}
-	return reload(c, nil)
-}
-
-func (u *destinationUI) syncDestination(c *fiber.Ctx) error {
-	return act(c, u.destinations.SyncDestination)
-}
-
-func (u *destinationUI) pauseDestination(c *fiber.Ctx) error { return u.setPaused(c, true) }
-
-func (u *destinationUI) resumeDestination(c *fiber.Ctx) error { return u.setPaused(c, false) }
-
-func (u *destinationUI) setPaused(c *fiber.Ctx, paused bool) error {
-	name, err := destinationOf(c)
-	if err != nil {
-		return err
-	}
-	_, err = u.destinations.PauseDestination(web.Context(c), name, paused)
-	return reload(c, err)
-}
-
-func (u *destinationUI) rebuildDestination(c *fiber.Ctx) error {
-	return act(c, func(ctx context.Context, name string) (host.Destination, error) {
-		return u.destinations.RebuildDestination(ctx, name, store.ConnectionID(""), store.Stream(""))
-	})
-}
-
-func (u *destinationUI) removeDestination(c *fiber.Ctx) error {
-	name, err := destinationOf(c)
-	if err != nil {
-		return err
-	}
-	return reload(c, u.destinations.RemoveDestination(web.Context(c), name))
 }

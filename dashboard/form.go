@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/web"
 )
 
@@ -88,6 +90,37 @@ func (f *form) date(name string) *time.Time {
 	}
 	end := day.Add(24*time.Hour - time.Second)
 	return &end
+}
+
+// button returns the handler of a button: it does something with what the path names, and reloads the page.
+func button[ID any](find func(*fiber.Ctx) (ID, error), do func(context.Context, ID) error) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		id, err := find(c)
+		if err != nil {
+			return err
+		}
+		if _, err := formOf(c); err != nil {
+			return err
+		}
+		return reload(c, do(web.Context(c), id))
+	}
+}
+
+// unshown returns do for a button whose page shows the result by itself.
+func unshown[ID, T any](do func(context.Context, ID) (T, error)) func(context.Context, ID) error {
+	return func(ctx context.Context, id ID) error {
+		_, err := do(ctx, id)
+		return err
+	}
+}
+
+// slugOf returns the name in the path of what its owner named, such as a destination.
+func slugOf(c *fiber.Ctx) (string, error) {
+	name, err := web.Param(c, "name")
+	if err != nil || !abi.IsSlug(name) {
+		return "", web.NotFound()
+	}
+	return name, nil
 }
 
 func (f *form) fail(name, rule string) { f.wrong = append(f.wrong, web.Field{Path: name, Rule: rule}) }

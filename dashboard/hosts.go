@@ -64,15 +64,8 @@ func (u *settingUI) settingsLive(c *fiber.Ctx) error {
 
 // drain stops a host from starting runs, or lets it start them again.
 func (u *settingUI) drain(on bool) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		id, err := web.ID(c, "hostId")
-		if err != nil {
-			return err
-		}
-		if _, err := formOf(c); err != nil {
-			return err
-		}
-		_, err = u.hosts.DrainHost(web.Context(c), id, on)
-		return reload(c, err)
-	}
+	return button(func(c *fiber.Ctx) (string, error) { return web.ID(c, "hostId") }, func(ctx context.Context, id string) error {
+		_, err := u.hosts.DrainHost(ctx, id, on)
+		return err
+	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/web"
-	"github.com/sluicehost/sluice/store"
 )
 
 // scheduleWords describes when a schedule runs.
@@ -123,9 +122,9 @@ func (u *scheduleUI) routes() []web.Route {
 	one := "/ui/connections/:connectionId/schedule"
 	return []web.Route{
 		action(one, u.putSchedule),
-		action(one+"/pause", u.pauseSchedule),
-		action(one+"/resume", u.resumeSchedule),
-		action(one+"/delete", u.deleteSchedule),
+		action(one+"/pause", button(connectionOf, unshown(u.schedules.PauseSchedule))),
+		action(one+"/resume", button(connectionOf, unshown(u.schedules.ResumeSchedule))),
+		action(one+"/delete", button(connectionOf, u.schedules.DeleteSchedule)),
 		page("/ui/schedules", u.listSchedules),
 		live("/ui/live/schedules", u.schedulesLive),
 	}
@@ -172,34 +171,6 @@ func (u *scheduleUI) putSchedule(c *fiber.Ctx) error {
 		return err
 	}
 	return reload(c, nil)
-}
-
-func (u *scheduleUI) pauseSchedule(c *fiber.Ctx) error {
-	return u.change(c, func(id store.ConnectionID) error {
-		_, err := u.schedules.PauseSchedule(web.Context(c), id)
-		return err
-	})
-}
-
-func (u *scheduleUI) resumeSchedule(c *fiber.Ctx) error {
-	return u.change(c, func(id store.ConnectionID) error {
-		_, err := u.schedules.ResumeSchedule(web.Context(c), id)
-		return err
-	})
-}
-
-func (u *scheduleUI) deleteSchedule(c *fiber.Ctx) error {
-	return u.change(c, func(id store.ConnectionID) error {
-		return u.schedules.DeleteSchedule(web.Context(c), id)
-	})
-}
-
-func (u *scheduleUI) change(c *fiber.Ctx, act func(store.ConnectionID) error) error {
-	id, _, err := connectionAndForm(c)
-	if err != nil {
-		return err
-	}
-	return reload(c, act(id))
 }
 
 func (u *scheduleUI) lookSchedules(ctx context.Context) ([]host.Connection, error) {

@@ -21,12 +21,12 @@ type Authorizations interface {
 
 // NewAuthorization names a secret that an owner is about to authorize.
 type NewAuthorization struct {
-	Connector string `json:"connector"` // the installed one, unless Given has a module
-	// Given names the connection, the module and its settings. The hosts among its bindings
+	Connector string `json:"connector"` // the installed one, unless Overrides has a module
+	// Overrides names the connection, the module and its settings. The hosts among its bindings
 	// are approved; its other members are ignored.
-	Given  *Given `json:"given"`
-	Secret string `json:"secret"`
-	Flow   string `json:"flow" enum:"device_code|authorization_code"`
+	Overrides *Overrides `json:"given"`
+	Secret    string     `json:"secret"`
+	Flow      string     `json:"flow" enum:"device_code|authorization_code"`
 }
 
 // The statuses of an authorization.

@@ -13,8 +13,8 @@ type Grants interface {
 	Requested(ctx context.Context, id store.ConnectionID) (Requested, error)
 	// GrantConnection replaces the active grant.
 	GrantConnection(ctx context.Context, id store.ConnectionID, q GrantTerms) (Grant, error)
-	// GrantGiven adds the approvals of q to a connection, creating it if needed.
-	GrantGiven(ctx context.Context, q GivenGrant) (Connection, error)
+	// GrantConnector adds the approvals of q to a connection, creating it if needed.
+	GrantConnector(ctx context.Context, q ConnectorGrant) (Connection, error)
 	// RevokeGrant revokes a grant, "" being the current one, and ends the active run.
 	RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error
 	// ApproveBindings replaces the bindings of a connection.

@@ -45,13 +45,13 @@ type StartRun struct {
 	NoPersist  bool
 	Trace      bool // record the actions in the browser
 	// Inputs override the settings of a conformance connector.
-	Inputs  json.RawMessage
-	Given   *Given           // overrides for this run; nil for none
-	Budgets map[string]int64 // by name, in ms; they can only lower the host's
-	Trigger string           // manual, scheduled or retry; "" is manual
-	Attempt int              // 0 means 1
-	RetryOf store.RunID
-	Request store.Request // Transport and By are set from the Principal
+	Inputs    json.RawMessage
+	Overrides *Overrides       // overrides for this run; nil for none
+	Budgets   map[string]int64 // by name, in ms; they can only lower the host's
+	Trigger   string           // manual, scheduled or retry; "" is manual
+	Attempt   int              // 0 means 1
+	RetryOf   store.RunID
+	Request   store.Request // Transport and By are set from the Principal
 	// Dedup refuses with run_already_active while a run with the same Request.ScopeID is
 	// active.
 	Dedup bool

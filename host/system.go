@@ -45,10 +45,10 @@ type Info struct {
 type RunsInfo struct {
 	Running  int `json:"running"`  // executing, of AtOnce
 	Queued   int `json:"queued"`   // waiting for a slot
-	Standing int `json:"standing"` // waiting for their owner or paused; these hold no slot
+	Idle     int `json:"standing"` // waiting for their owner or paused; these hold no slot
 	Accepted int `json:"accepted"` // all active runs
 	AtOnce   int `json:"atOnce"`
-	Limit    int `json:"limit"` // a start is refused beyond this many, not counting Standing
+	Limit    int `json:"limit"` // a start is refused beyond this many, not counting Idle
 }
 
 // BrowserInfo describes the browser that runs get, or why there is none.

@@ -48,12 +48,12 @@ func (a *authorizationAPI) authorize(c *fiber.Ctx) error {
 	if err := web.Decode(parts["authorization"], &q); err != nil {
 		return err
 	}
-	if q.Given == nil {
+	if q.Overrides == nil {
 		return web.Invalid(web.Field{Path: "given", Rule: "required"})
 	}
-	q.Given.Module, q.Given.Signature = parts["module"], parts["signature"]
+	q.Overrides.Module, q.Overrides.Signature = parts["module"], parts["signature"]
 	who := web.Principal(c)
-	if err := mayGive(who, q.Given); err != nil {
+	if err := mayOverride(who, q.Overrides); err != nil {
 		return err
 	}
 	if q.Flow == abi.OAuthCode && !who.Local() {

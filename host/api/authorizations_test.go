@@ -40,7 +40,7 @@ func authorizing(t *testing.T, name string, pending int) *authority {
 	a.manifest = strings.NewReplacer("/box", "/"+name, `"box"`, `"`+name+`"`, `{"name":"token",`, `{"name":"token","oauth":{"grant":"refresh_token",
 	  "authorize":["device_code","authorization_code"],"client_id":"client","token_url":"`+web.URL+`/token","device_url":"`+web.URL+`/device",
 	  "authorize_url":"`+web.URL+`/authorize"},`).Replace(boxManifest)
-	q := host.NewAuthorization{Secret: "token", Flow: "FLOW", Given: &host.Given{
+	q := host.NewAuthorization{Secret: "token", Flow: "FLOW", Overrides: &host.Overrides{
 		Manifest: []byte(a.manifest), Bindings: host.Bindings{Network: &host.NetworkBinding{Hosts: []string{a.base}}},
 	}}
 	a.body, a.form = upload("authorization", string(must(json.Marshal(q))), "module", string(wasm))

@@ -22,7 +22,7 @@ func TestGiven(t *testing.T) {
 	manifest := []byte(strings.NewReplacer("/box", "/given", `"box"`, `"given"`).Replace(boxManifest))
 	settings := json.RawMessage(`{"ask":[{"kind":"otp","message":"One"},{"kind":"otp","message":"Two"}]}`)
 	bindings := host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.example.org"}}}
-	doc := object{"inputs": object{}, "given": host.Given{
+	doc := object{"inputs": object{}, "given": host.Overrides{
 		Connection: "given-box", Manifest: manifest, Settings: settings, Record: true, TimeOuts: true,
 		Secrets: map[string]string{"token": "s3cr3t-of-one-run"}, Bindings: bindings,
 	}}
@@ -68,7 +68,7 @@ func TestGiven(t *testing.T) {
 	c.do("GET", "/v1/runs/"+run+"/timeline", nil).want(403, "forbidden")
 
 	// Of a run that was not given time-outs an answer is success or cancelled.
-	doc["given"] = host.Given{Connection: "given-box", Manifest: manifest, Settings: settings, Bindings: bindings}
+	doc["given"] = host.Overrides{Connection: "given-box", Manifest: manifest, Settings: settings, Bindings: bindings}
 	b, kind = body(doc)
 	run = c.do("POST", "/v1/runs", b, kind).want(201).text("runId")
 	c.do("POST", "/v1/runs/"+run+"/interaction", object{"interactionId": next(run), "status": "timeout"}).want(400,
@@ -86,17 +86,17 @@ func TestGrantGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	manifest := []byte(strings.NewReplacer("/box", "/granted", `"box"`, `"granted"`).Replace(boxManifest))
-	give := func(who *client, g *host.Given, terms *host.GrantTerms) *answer {
-		b, kind := upload("grant", string(must(json.Marshal(host.GivenGrant{Given: g, Terms: terms}))),
+	give := func(who *client, g *host.Overrides, terms *host.GrantTerms) *answer {
+		b, kind := upload("grant", string(must(json.Marshal(host.ConnectorGrant{Overrides: g, Terms: terms}))),
 			"module", string(wasm))
 		return who.do("POST", "/v1/connections:grant", b, kind)
 	}
-	first := &host.Given{Connection: "granted-box", Manifest: manifest,
+	first := &host.Overrides{Connection: "granted-box", Manifest: manifest,
 		Bindings: host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.example.org"}}}}
 	lacking := key(t, access.NewKey{Scopes: []access.Scope{access.GrantsApprove, access.ConnectionsManage}})
 	give(c.as(lacking), first, nil).want(403, "forbidden")
 	give(c, first, nil).want(200)
-	again := &host.Given{Connection: "granted-box", Manifest: manifest}
+	again := &host.Overrides{Connection: "granted-box", Manifest: manifest}
 	a := give(c, again, &host.GrantTerms{AccessMode: "single_use"}).want(200)
 	if a.member("grant", "accessMode") != "single_use" ||
 		a.member("bindings", "network", "hosts", 0) != "api.example.org" {

@@ -30,7 +30,7 @@ func (a *grantAPI) routes() []route {
 			summary: "Approve a grant; it replaces the active one", body: host.GrantTerms{}, answer: host.Grant{},
 			status: 201},
 		{Route: web.Route{Method: "POST", Path: "/v1/connections", Verb: "grant", Scope: access.GrantsApprove, Whole: true,
-			Keyed: true, Upload: true, Handle: a.grantGiven},
+			Keyed: true, Upload: true, Handle: a.grantConnector},
 			summary: "Give a connection of a module that need not be installed what it asks for", form: grantParts,
 			answer: host.Connection{},
 			codes:  []string{"binding_not_requested", "module_invalid", "signature_invalid", "connector_not_runnable"}},
@@ -47,25 +47,25 @@ func (a *grantAPI) routes() []route {
 // grantParts are the parts of a grant that brings its module; grant is the JSON.
 var grantParts = []string{"grant", "module", "signature"}
 
-// grantGiven grants something to a connector that need not be installed. Whoever calls it must also
+// grantConnector grants something to a connector that need not be installed. Whoever calls it must also
 // be allowed to start runs with values that are not stored.
-func (a *grantAPI) grantGiven(c *fiber.Ctx) error {
+func (a *grantAPI) grantConnector(c *fiber.Ctx) error {
 	parts, err := web.Parts(c, grantParts, "module", "grant")
 	if err != nil {
 		return err
 	}
-	q := host.GivenGrant{Given: &host.Given{}}
+	q := host.ConnectorGrant{Overrides: &host.Overrides{}}
 	if err := web.Decode(parts["grant"], &q); err != nil {
 		return err
 	}
-	if q.Given == nil {
+	if q.Overrides == nil {
 		return web.Invalid(web.Field{Path: "given", Rule: "required"})
 	}
-	q.Given.Module, q.Given.Signature = parts["module"], parts["signature"]
-	if err := mayGive(web.Principal(c), q.Given); err != nil {
+	q.Overrides.Module, q.Overrides.Signature = parts["module"], parts["signature"]
+	if err := mayOverride(web.Principal(c), q.Overrides); err != nil {
 		return err
 	}
-	out, err := a.grants.GrantGiven(web.Context(c), q)
+	out, err := a.grants.GrantConnector(web.Context(c), q)
 	return web.Answer(c, out, err)
 }
 

@@ -27,7 +27,7 @@ type createRun struct {
 	TenantID     string          `json:"tenantId,omitempty"`
 	ScopeID      string          `json:"scopeId,omitempty"`
 	CallbackURL  json.RawMessage `json:"callbackUrl,omitempty"`
-	Given        *host.Given     `json:"given,omitempty"`
+	Overrides    *host.Overrides `json:"given,omitempty"`
 }
 
 // createdRun is the answer to a start.
@@ -60,7 +60,7 @@ func (a *runAPI) createRun(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := mayGive(web.Principal(c), q.Given); err != nil {
+	if err := mayOverride(web.Principal(c), q.Overrides); err != nil {
 		return err
 	}
 	if err := a.mayStart(c, start.WorkflowID); err != nil {
@@ -108,11 +108,11 @@ func readCreateRun(c *fiber.Ctx) (*createRun, error) {
 	if err := web.Decode(parts["run"], q); err != nil {
 		return nil, err
 	}
-	if q.Given == nil {
-		q.Given = &host.Given{}
+	if q.Overrides == nil {
+		q.Overrides = &host.Overrides{}
 	}
 	defer web.Wipe(c) // it may contain secrets
-	q.Given.Module, q.Given.Signature, q.Given.Replay = parts["module"], parts["signature"], parts["replay"]
+	q.Overrides.Module, q.Overrides.Signature, q.Overrides.Replay = parts["module"], parts["signature"], parts["replay"]
 	return q, nil
 }
 
@@ -120,7 +120,7 @@ func readCreateRun(c *fiber.Ctx) (*createRun, error) {
 func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 	var wrong []web.Field
 	rule := func(path, text string) { wrong = append(wrong, web.Field{Path: path, Rule: text}) }
-	if q.WorkflowID == "" && (q.Given == nil || q.Given.Module == nil) || len(q.WorkflowID) > 128 {
+	if q.WorkflowID == "" && (q.Overrides == nil || q.Overrides.Module == nil) || len(q.WorkflowID) > 128 {
 		rule("workflowId", "the id of a connection, or the name of a connector")
 	}
 	if q.CallbackURL != nil {
@@ -144,7 +144,7 @@ func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 	}
 	wrong = append(wrong, boundedObject("metadata", q.Metadata)...)
 	wrong = append(wrong, boundedObject("configurable", q.Configurable)...)
-	start := host.StartRun{WorkflowID: q.WorkflowID, Given: q.Given, Dedup: dedup == "enforce", Request: store.Request{
+	start := host.StartRun{WorkflowID: q.WorkflowID, Overrides: q.Overrides, Dedup: dedup == "enforce", Request: store.Request{
 		WorkflowID: q.WorkflowID, Tags: q.Tags, Metadata: q.Metadata, Configurable: q.Configurable, ScopeID: q.ScopeID,
 		TraceParent: traceParent(c.Get("traceparent")),
 	}}
@@ -257,9 +257,9 @@ func isObject(raw json.RawMessage) bool {
 	return err == nil
 }
 
-// mayGive refuses a run with its own settings, secrets or approvals to a principal without the
+// mayOverride refuses a run with its own settings, secrets or approvals to a principal without the
 // scopes to store them with a connection.
-func mayGive(p *access.Principal, g *host.Given) error {
+func mayOverride(p *access.Principal, g *host.Overrides) error {
 	if g == nil {
 		return nil
 	}

@@ -67,10 +67,10 @@ func (a *authorization) state() (host.Authorization, <-chan struct{}) {
 
 // Authorize implements host.Authorizations.
 func (as *authorizations) Authorize(ctx context.Context, q host.NewAuthorization) (host.Authorization, error) {
-	if q.Given == nil {
+	if q.Overrides == nil {
 		return host.Authorization{}, invalid("given", "required", "it names what is authorized")
 	}
-	w, err := as.workflows.fromGiven(ctx, q.Connector, q.Given)
+	w, err := as.workflows.withOverrides(ctx, q.Connector, q.Overrides)
 	if err != nil {
 		return host.Authorization{}, asRefusal(err)
 	}
@@ -81,11 +81,11 @@ func (as *authorizations) Authorize(ctx context.Context, q host.NewAuthorization
 	case !slices.Contains(o.Authorize, q.Flow):
 		return host.Authorization{}, invalid("flow", "offered", "the connector offers no such way")
 	}
-	given, err := as.bindings.approval(w.loaded.Manifest, host.Bindings{Network: q.Given.Bindings.Network})
+	given, err := as.bindings.approval(w.loaded.Manifest, host.Bindings{Network: q.Overrides.Bindings.Network})
 	if err != nil {
 		return host.Authorization{}, err
 	}
-	who := RunRequest{Connector: w.loaded, Connection: w.connection, Config: q.Given.Settings, Approved: given.Approved}
+	who := RunRequest{Connector: w.loaded, Connection: w.connection, Config: q.Overrides.Settings, Approved: given.Approved}
 	under, end := context.WithCancel(context.WithoutCancel(ctx))
 	a := &authorization{by: host.Who(ctx).ID, end: end, ended: make(chan struct{}), changed: make(chan struct{})}
 	a.now = host.Authorization{ConnectionID: string(who.connectionID()), Secret: q.Secret,

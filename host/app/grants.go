@@ -87,14 +87,14 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 // errGrantReplaced is returned when the grant to revoke is not the current one.
 var errGrantReplaced = errors.New("another grant took its place")
 
-// GrantGiven implements host.Grants.
-func (gs *grants) GrantGiven(ctx context.Context, q host.GivenGrant) (host.Connection, error) {
-	w, err := gs.workflows.fromGiven(ctx, q.Connector, q.Given)
+// GrantConnector implements host.Grants.
+func (gs *grants) GrantConnector(ctx context.Context, q host.ConnectorGrant) (host.Connection, error) {
+	w, err := gs.workflows.withOverrides(ctx, q.Connector, q.Overrides)
 	if err != nil {
 		return host.Connection{}, asRefusal(err)
 	}
-	give := GrantRequest{Connector: w.loaded, Connection: w.connection, Accepted: q.Given.Accepted}
-	given, err := gs.bindings.approval(w.loaded.Manifest, q.Given.Bindings)
+	give := GrantRequest{Connector: w.loaded, Connection: w.connection, Accepted: q.Overrides.Accepted}
+	given, err := gs.bindings.approval(w.loaded.Manifest, q.Overrides.Bindings)
 	if err != nil {
 		return host.Connection{}, err
 	}

@@ -133,7 +133,7 @@ func (hs *hosts) fits(c store.Connection) bool {
 // it is drained. done is false if no other host takes the run either; this host then reports why.
 func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Run, done bool, err error) {
 	p := rs.hosts.peers
-	if p == nil || q.Given != nil {
+	if p == nil || q.Overrides != nil {
 		return r, false, nil
 	}
 	all, err := rs.hosts.list(ctx)

@@ -497,7 +497,7 @@ func TestMakesRoom(t *testing.T) {
 		connect(t, h, c, id, oneCode)
 		rec := startRun(t, s, host.StartRun{WorkflowID: string(id)})
 		asked = append(asked, parked(t, h, rec.ID))
-		eventually(t, "it stands", func() bool { return s.RunStats().Standing == min(n+1, 2) })
+		eventually(t, "it stands", func() bool { return s.RunStats().Idle == min(n+1, 2) })
 	}
 	suspended := func(want ...int) {
 		t.Helper()

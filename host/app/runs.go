@@ -79,14 +79,14 @@ func (rs *runs) startOnce(ctx context.Context, q host.StartRun, b branch) (store
 			}
 			request := rs.request(w, q, b, slots)
 			var p *prepared
-			if err = rs.addGiven(&request, q.Given); err == nil {
+			if err = rs.applyOverrides(&request, q.Overrides); err == nil {
 				p, err = rs.starter.prepare(ctx, request)
 			}
 			if err != nil {
 				rs.temporaries.remove(w)
 				return controller.Job{}, err
 			}
-			if q.Given != nil && q.Given.TimeOuts {
+			if q.Overrides != nil && q.Overrides.TimeOuts {
 				rs.broker.AllowTimeOuts(p.run.ID)
 			}
 			w.loaded = nil // do not keep it for as long as the run lasts
@@ -113,7 +113,7 @@ func startedBy(who host.Principal) string {
 }
 
 // stored reports whether everything that a run is given is stored, so that it is available to a resumed run.
-func stored(g *host.Given) bool {
+func stored(g *host.Overrides) bool {
 	if g == nil {
 		return true
 	}
@@ -129,7 +129,7 @@ func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) 
 	}
 	return RunRequest{
 		At: at, Connector: w.loaded, Connection: w.connection, Existing: !w.create, serviced: !rs.idle && !w.temporary &&
-			stored(q.Given), Owner: rs.broker, Slots: slots, Spans: rs.spans, store: rs.commitTo,
+			stored(q.Overrides), Owner: rs.broker, Slots: slots, Spans: rs.spans, store: rs.commitTo,
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.cursorRuns, NoPersist: q.NoPersist,
 		Trace: q.Trace, Lower: q.Budgets, Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request,
 		AutomationMode: b.automation,

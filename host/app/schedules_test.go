@@ -184,7 +184,7 @@ func TestHeldUp(t *testing.T) {
 		}
 		return strings.HasPrefix(got.HeldUp, "Put off: ")
 	})
-	if n := s.Info(t.Context()).Runs; n.Standing != 2 || n.Accepted != 2 || n.Limit != 1 || n.AtOnce != 1 {
+	if n := s.Info(t.Context()).Runs; n.Idle != 2 || n.Accepted != 2 || n.Limit != 1 || n.AtOnce != 1 {
 		t.Errorf("%+v", n)
 	}
 	if got, err := s.PauseSchedule(host.As(t.Context(), owner), "ask"); err != nil || got.HeldUp != "" {

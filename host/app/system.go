@@ -43,7 +43,7 @@ func (sy *system) Info(ctx context.Context) host.Info {
 	}
 	out.Browser = sy.bindings.browserInfo(ctx)
 	n := sy.runs.controller.Stats()
-	out.Runs = host.RunsInfo{Running: n.Running, Queued: n.Queued, Standing: n.Standing, Accepted: n.Accepted,
+	out.Runs = host.RunsInfo{Running: n.Running, Queued: n.Queued, Idle: n.Idle, Accepted: n.Accepted,
 		AtOnce: n.Runs, Limit: n.Limit}
 	switch {
 	case sy.Remote:

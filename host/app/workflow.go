@@ -31,8 +31,8 @@ type workflow struct {
 // connector. It refuses a connection that does not exist, is disabled, has an active run or no usable grant, in
 // that order.
 func (ws *workflows) resolve(ctx context.Context, q host.StartRun) (workflow, error) {
-	if g := q.Given; g != nil && (len(g.Module) > 0 || len(g.Manifest) > 0 || g.Connection != "") {
-		return ws.fromGiven(ctx, q.WorkflowID, g)
+	if g := q.Overrides; g != nil && (len(g.Module) > 0 || len(g.Manifest) > 0 || g.Connection != "") {
+		return ws.withOverrides(ctx, q.WorkflowID, g)
 	}
 	c, err := ws.connections.permanent(ctx, store.ConnectionID(q.WorkflowID))
 	if err == nil {
@@ -48,8 +48,8 @@ func (ws *workflows) resolve(ctx context.Context, q host.StartRun) (workflow, er
 	if listed.Conformance {
 		return ws.temporaries.make(ctx, listed, q.Inputs)
 	}
-	if q.Given != nil {
-		return ws.fromGiven(ctx, q.WorkflowID, q.Given)
+	if q.Overrides != nil {
+		return ws.withOverrides(ctx, q.WorkflowID, q.Overrides)
 	}
 	if c, err = ws.onlyConnection(ctx, listed.ID); err != nil {
 		return workflow{}, err
@@ -116,9 +116,9 @@ func (ws *workflows) fromConnection(ctx context.Context, c store.Connection) (wo
 	return w, err
 }
 
-// fromGiven returns the workflow for a module that need not be installed, or for an installed one whose
+// withOverrides returns the workflow for a module that need not be installed, or for an installed one whose
 // connection is made if needed.
-func (ws *workflows) fromGiven(ctx context.Context, name string, g *host.Given) (w workflow, err error) {
+func (ws *workflows) withOverrides(ctx context.Context, name string, g *host.Overrides) (w workflow, err error) {
 	w.create = true
 	switch {
 	case len(g.Module) > 0:

@@ -98,7 +98,7 @@ func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client,
 		return err
 	}
 	n := host.NewAuthorization{Connector: q.Connector.Connector.Name, Secret: name, Flow: flow}
-	if n.Given, err = givenInputs(q, of); err != nil {
+	if n.Overrides, err = overridesOf(q, of); err != nil {
 		return err
 	}
 	a, err := to.Authorize(ctx, n)

@@ -164,7 +164,7 @@ func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.Run
 	if err != nil {
 		return nil, err
 	}
-	start.Given.Strict, start.Given.Record = true, t.record
+	start.Overrides.Strict, start.Overrides.Record = true, t.record
 	started, err := to.StartRun(ctx, start)
 	if err != nil {
 		return nil, err

@@ -85,14 +85,14 @@ func (c grantCommands) grantThrough(ctx context.Context, to *client.Client, conn
 	if f.declined { // granting includes accepting the version
 		return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
 	}
-	give := host.GivenGrant{Connector: connector, Terms: terms}
-	if give.Given, err = givenInputs(q, &f.runFlags); err != nil {
+	give := host.ConnectorGrant{Connector: connector, Terms: terms}
+	if give.Overrides, err = overridesOf(q, &f.runFlags); err != nil {
 		return err
 	}
-	conn, err := to.GrantGiven(ctx, give)
+	conn, err := to.GrantConnector(ctx, give)
 	if terms != nil && c.approval().confirmNarrowing(err) {
 		terms.Narrow = true
-		conn, err = to.GrantGiven(ctx, give)
+		conn, err = to.GrantConnector(ctx, give)
 	}
 	if err != nil {
 		return err

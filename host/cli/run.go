@@ -276,19 +276,19 @@ func (c *command) start(connector string, q app.RunRequest, t *recordingFiles, f
 	if q.Narrow {
 		inputs["narrow"] = true
 	}
-	own, err := givenInputs(q, f)
+	own, err := overridesOf(q, f)
 	if err != nil {
 		return client.NewRun{}, err
 	}
 	own.NotInteractive, own.Record, own.Replay = f.noInteractive || q.Owner == nil && c.ownHost, t.file != nil, t.text
 	own.TimeOuts = slices.ContainsFunc(f.answers,
 		func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) })
-	n := client.NewRun{WorkflowID: connector, Given: own}
+	n := client.NewRun{WorkflowID: connector, Overrides: own}
 	if q.Connector.Wasm != nil {
 		n.WorkflowID = q.Connector.Manifest.Name()
 	}
-	if c.url != "" && n.Given.Empty() {
-		n.Given = nil // the key may only start runs
+	if c.url != "" && n.Overrides.Empty() {
+		n.Overrides = nil // the key may only start runs
 		if q.Connection != "" {
 			n.WorkflowID = string(q.Connection)
 		}
@@ -297,10 +297,10 @@ func (c *command) start(connector string, q app.RunRequest, t *recordingFiles, f
 	return n, err
 }
 
-// givenInputs returns what the flags and the owner give beyond what is stored.
-func givenInputs(q app.RunRequest, f *runFlags) (*host.Given, error) {
+// overridesOf returns what the flags and the owner give beyond what is stored.
+func overridesOf(q app.RunRequest, f *runFlags) (*host.Overrides, error) {
 	l := q.Connector
-	g := &host.Given{
+	g := &host.Overrides{
 		Module: l.Wasm, Connection: string(q.Connection), Settings: q.Config, State: q.State, ResetState: q.ResetState,
 		Bindings: merged(host.Bindings{}, q.Approved), Secrets: q.Secrets, Accepted: q.Accepted,
 	}

@@ -344,7 +344,7 @@ type Stats struct {
 	Accepted int // active runs, and starts in progress
 	Running  int // runs that execute
 	Queued   int // runs that wait for a slot
-	Standing int // runs that wait for their owner or are paused
+	Idle     int // runs that wait for their owner or are paused
 	Runs     int // limit of Running
 	Limit    int // limit of Accepted
 }
@@ -354,6 +354,6 @@ func (c *Controller) Stats() Stats {
 	running, queued, away := c.slots.count()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Accepted: c.admitted, Running: running, Queued: queued, Standing: away, Runs: c.options.Runs,
+	return Stats{Accepted: c.admitted, Running: running, Queued: queued, Idle: away, Runs: c.options.Runs,
 		Limit: c.options.Accepted}
 }

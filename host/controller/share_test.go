@@ -32,7 +32,7 @@ func TestShares(t *testing.T) {
 	for range 2 {
 		startFor(t, s, c, "key:greedy", newGuest(nil, asks, done))
 	}
-	for c.Stats().Standing < 2 {
+	for c.Stats().Idle < 2 {
 		runtime.Gosched()
 	}
 	_, err := c.StartFor(context.Background(), "key:greedy", s.job(newGuest(nil, done)))
@@ -69,7 +69,7 @@ func TestStandingLimit(t *testing.T) {
 	defer c.Shutdown(t.Context())
 	for n := range 2 {
 		s.start(c, newGuest(nil, asks, done))
-		for c.Stats().Standing == n {
+		for c.Stats().Idle == n {
 			runtime.Gosched()
 		}
 	}

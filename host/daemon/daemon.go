@@ -338,7 +338,7 @@ func (d *Daemon) ask(m *telemetry.Metrics) {
 	from.Runs = func() telemetry.Runs {
 		s := d.Service.RunStats()
 		waiting := d.Service.OpenQuestions()
-		return telemetry.Runs{Active: s.Accepted, Queued: s.Queued, Waiting: waiting, Paused: max(0, s.Standing-waiting)}
+		return telemetry.Runs{Active: s.Accepted, Queued: s.Queued, Waiting: waiting, Paused: max(0, s.Idle-waiting)}
 	}
 	if sandbox := d.Host.Sandbox; sandbox != nil {
 		from.Workers = func() (w telemetry.Workers) {

@@ -226,12 +226,12 @@ func authorizations(s *suite) {
 	s.made("one")
 	for _, secret := range []string{"token", "none"} {
 		_, err := s.Authorize(s.ctx,
-			host.NewAuthorization{Connector: "hosttest", Given: &host.Given{Connection: "one"}, Secret: secret,
+			host.NewAuthorization{Connector: "hosttest", Overrides: &host.Overrides{Connection: "one"}, Secret: secret,
 				Flow: "device_code"})
 		s.refused(err, "validation_error")
 	}
 	_, err := s.Authorize(s.ctx,
-		host.NewAuthorization{Connector: "none", Given: &host.Given{}, Secret: "token", Flow: "device_code"})
+		host.NewAuthorization{Connector: "none", Overrides: &host.Overrides{}, Secret: "token", Flow: "device_code"})
 	s.refused(err, "connector_not_runnable")
 }
 

@@ -22,8 +22,8 @@ func (c authorizationClient) Authorize(ctx context.Context,
 		return out, fmt.Errorf("encode request: %w", err)
 	}
 	parts := []part{{"authorization", authorization}}
-	if q.Given != nil {
-		parts = append(parts, part{"module", q.Given.Module}, part{"signature", q.Given.Signature})
+	if q.Overrides != nil {
+		parts = append(parts, part{"module", q.Overrides.Module}, part{"signature", q.Overrides.Signature})
 	}
 	_, err = c.upload(ctx, at("authorizations"), &out, parts...)
 	return out, err

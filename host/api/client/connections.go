@@ -60,14 +60,14 @@ func (c grantClient) GrantConnection(ctx context.Context, id store.ConnectionID,
 	return out, c.call(ctx, http.MethodPost, at("connections", string(id), "grants"), nil, q, &out)
 }
 
-// GrantGiven grants what q says to a connection whose connector may be uninstalled.
-func (c grantClient) GrantGiven(ctx context.Context, q host.GivenGrant) (out host.Connection, err error) {
+// GrantConnector grants what q says to a connection whose connector may be uninstalled.
+func (c grantClient) GrantConnector(ctx context.Context, q host.ConnectorGrant) (out host.Connection, err error) {
 	grant, err := json.Marshal(q)
 	if err != nil {
 		return out, fmt.Errorf("encode request: %w", err)
 	}
-	_, err = c.upload(ctx, at("connections")+":grant", &out, part{"grant", grant}, part{"module", q.Given.Module},
-		part{"signature", q.Given.Signature})
+	_, err = c.upload(ctx, at("connections")+":grant", &out, part{"grant", grant}, part{"module", q.Overrides.Module},
+		part{"signature", q.Overrides.Signature})
 	return out, err
 }
 

@@ -17,7 +17,7 @@ type NewRun struct {
 	WorkflowID string          `json:"workflowId"` // a connection, or a connector name
 	Inputs     json.RawMessage `json:"inputs,omitempty"`
 	Tags       []string        `json:"tags,omitempty"`
-	Given      *host.Given     `json:"given,omitempty"`
+	Overrides  *host.Overrides `json:"given,omitempty"`
 }
 
 // A Created run.
@@ -29,15 +29,15 @@ type Created struct {
 
 // StartRun starts a run and returns once it is durable.
 func (c runClient) StartRun(ctx context.Context, q NewRun) (out Created, err error) {
-	if q.Given == nil {
+	if q.Overrides == nil {
 		return out, c.call(ctx, http.MethodPost, at("runs"), nil, q, &out)
 	}
 	run, err := json.Marshal(q)
 	if err != nil {
 		return out, fmt.Errorf("encode request: %w", err)
 	}
-	_, err = c.upload(ctx, at("runs"), &out, part{"run", run}, part{"module", q.Given.Module},
-		part{"signature", q.Given.Signature}, part{"replay", q.Given.Replay})
+	_, err = c.upload(ctx, at("runs"), &out, part{"run", run}, part{"module", q.Overrides.Module},
+		part{"signature", q.Overrides.Signature}, part{"replay", q.Overrides.Replay})
 	return out, err
 }
 

@@ -163,7 +163,7 @@ func (w *viewer) due() []outgoing {
 	if !dirty {
 		return texts
 	}
-	m := w.run.standing(w.session)
+	m := w.run.statusOf(w.session)
 	if !hello {
 		m["type"], m["view_id"], m["mode"], m["resume"] = "hello", w.session.id, w.session.mode, resume
 	}
@@ -228,8 +228,8 @@ func (w *viewer) ack(sequence uint32) {
 	signal(w.wake)
 }
 
-// standing returns the state for one session.
-func (r *Run) standing(s *session) outgoing {
+// statusOf returns the state for one session.
+func (r *Run) statusOf(s *session) outgoing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	held := "free"

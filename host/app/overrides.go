@@ -26,8 +26,8 @@ func (l *Loaded) strict() {
 	l.Manifest = &m
 }
 
-// addGiven adds to a request what its owner provides for this run only.
-func (rs *runs) addGiven(r *RunRequest, g *host.Given) error {
+// applyOverrides adds to a request what its owner provides for this run only.
+func (rs *runs) applyOverrides(r *RunRequest, g *host.Overrides) error {
 	if g == nil {
 		return nil
 	}

@@ -2,9 +2,9 @@ package host
 
 import "encoding/json"
 
-// Given overrides stored configuration for one run. A connection that does not exist is
+// Overrides take the place of stored configuration for one run. A connection that does not exist is
 // created.
-type Given struct {
+type Overrides struct {
 	// Module runs in place of the installed connector; nil for the installed one. Signature
 	// is its minisign signature, or nil.
 	Module    []byte `json:"-"`
@@ -29,24 +29,24 @@ type Given struct {
 }
 
 // Empty reports whether g overrides nothing.
-func (g *Given) Empty() bool {
+func (g *Overrides) Empty() bool {
 	return len(g.Module)+len(g.Replay)+len(g.Manifest)+len(g.Settings)+len(g.State)+len(g.Secrets) == 0 &&
 		g.Bindings.Empty() &&
 		!g.ResetState && !g.Accepted && !g.NotInteractive && !g.TimeOuts && !g.Strict && !g.Record
 }
 
-// GivenGrant is an approval for a connection whose connector need not be installed.
-type GivenGrant struct {
-	Connector string `json:"connector"` // the installed one, unless Given has a module
-	// Given names the connection, the module and the bindings to approve. Members that
+// ConnectorGrant is an approval for a connection whose connector need not be installed.
+type ConnectorGrant struct {
+	Connector string `json:"connector"` // the installed one, unless Overrides has a module
+	// Overrides names the connection, the module and the bindings to approve. Members that
 	// concern a run are ignored.
-	Given *Given `json:"given"`
+	Overrides *Overrides `json:"given"`
 	// Terms replace those of the grant. Nil keeps them; a grant that is no longer usable is
 	// then replaced by one without terms.
 	Terms *GrantTerms `json:"terms,omitempty"`
 }
 
-// A Recording holds the exchanges of a run with Given.Record, with secrets scrubbed.
+// A Recording holds the exchanges of a run with Overrides.Record, with secrets scrubbed.
 type Recording struct {
 	Text      string         `json:"text"` // content of the recording file
 	Exchanges int            `json:"exchanges"`
