@@ -24,11 +24,14 @@ type fellow struct {
 	there *atomic.Pointer[[]string] // epochs of the hosts that are there
 }
 
+// urls are what hosts say of themselves, by their epochs.
+var urls = map[string]string{"a": "https://a.example", "c": "javascript:alert(1)"}
+
 func (f fellow) Self() store.Member { return store.Member{Epoch: f.epoch} }
 
 func (f fellow) Members(context.Context) (out []store.Member, err error) {
 	for _, e := range *f.there.Load() {
-		out = append(out, store.Member{Epoch: e})
+		out = append(out, store.Member{ID: "host_" + e, Epoch: e, About: store.About{URL: urls[e]}})
 	}
 	return out, nil
 }
@@ -109,5 +112,52 @@ func TestReplyAtSeveralHosts(t *testing.T) {
 	var conflict *store.ConflictError
 	if err := st.Write(t.Context(), late...); !errors.As(err, &conflict) {
 		t.Errorf("a second answer to one key: %v", err)
+	}
+}
+
+// A secret that is shown once is shown again by the host that made it, and any other says where that is, for as long
+// as it can show it.
+func TestSecretAtAnotherHost(t *testing.T) {
+	_, st, _ := open(t)
+	there := &atomic.Pointer[[]string]{}
+	there.Store(&[]string{"a", "b", "c"})
+	var passed atomic.Int64
+	at := func(epoch string) *access.Access {
+		return must(access.Open(t.Context(), access.Options{Store: fellow{facts: st, epoch: epoch, there: there},
+			Now: func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }}))
+	}
+	a, b, c := at("a"), at("b"), at("c")
+	again := func(who *access.Access, key string) string {
+		t.Helper()
+		reply, _, err := who.Replies.Begin(t.Context(), request(key, "x"))
+		if err != nil || reply == nil {
+			t.Fatalf("%+v, %v", reply, err)
+		}
+		return string(reply.Body)
+	}
+	const full, omitted = `{"key":"slk_1","keyId":"key_1"}`, `{"keyId":"key_1","secretOmitted":true}`
+	for by, who := range map[string]*access.Access{"a": a, "c": c} {
+		_, s := begin(t, who, request(by, "x"))
+		s.Omit("key")
+		if err := s.Finish(t.Context(), 201, []byte(full), "", 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := again(who, by); got != full {
+			t.Errorf("at its host: %s", got)
+		}
+	}
+	for by, want := range map[string]string{"a": "https://a.example", "c": "host_c"} {
+		if got := again(b, by); got != `{"keyId":"key_1","secretAt":"`+want+`","secretOmitted":true}` {
+			t.Errorf("at another host: %s", got)
+		}
+	}
+	there.Store(&[]string{"b"})
+	if got := again(b, "a"); got != omitted {
+		t.Errorf("of a host that is gone: %s", got)
+	}
+	there.Store(&[]string{"a", "b"})
+	passed.Store(int64(access.SealLife))
+	if got := again(b, "a"); got != omitted {
+		t.Errorf("later: %s", got)
 	}
 }

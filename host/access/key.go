@@ -63,6 +63,7 @@ type MadeKey struct {
 	Key
 	Secret        string `json:"key,omitempty"`
 	SecretOmitted bool   `json:"secretOmitted,omitempty"`
+	SecretAt      string `json:"secretAt,omitempty"` // of another host that can still show it: address, or id
 }
 
 // A NewKey describes a key to create. It is also the body of the request.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,6 +76,8 @@ type storedReply struct {
 	Body     []byte `json:"body,omitempty"`
 	Location string `json:"location,omitempty"`
 	Sealed   []byte `json:"sealed,omitempty"`
+	// Epoch is that of the host that can open Sealed, among those that share a store.
+	Epoch string `json:"epoch,omitempty"`
 }
 
 func newReplies(st store.Documents, now func() time.Time, mac func(string, ...[]byte) []byte) *Replies {
@@ -193,7 +196,37 @@ func (r *Replies) kept(ctx context.Context, id string, f *flight) (reply, bare *
 	if body, ok := r.seal.open(s.Sealed, sealedFor(id, f.by)); ok {
 		return &Reply{Status: s.Status, Body: body, Location: s.Location}, bare, nil
 	}
+	if err := r.lead(ctx, s, bare); err != nil {
+		return nil, nil, err
+	}
 	return bare, bare, nil
+}
+
+// lead adds to an answer without its one-time secret which other host can still show it, if any can.
+func (r *Replies) lead(ctx context.Context, s storedReply, bare *Reply) error {
+	if r.members == nil || s.Epoch == "" || s.Epoch == r.members.Self().Epoch || !r.seal.fresh(s.Sealed) {
+		return nil
+	}
+	all, err := r.members.Members(ctx)
+	if err != nil {
+		return fmt.Errorf("list hosts: %w", err)
+	}
+	i := slices.IndexFunc(all, func(m store.Member) bool { return m.Epoch == s.Epoch })
+	if i < 0 {
+		return nil
+	}
+	at := all[i].ID
+	if u := all[i].URL; strings.HasPrefix(u, "https://") || strings.HasPrefix(u, "http://") {
+		at = u
+	}
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(bare.Body, &body); err != nil {
+		return fmt.Errorf("read kept answer: %w", err)
+	}
+	if body["secretAt"], err = json.Marshal(at); err == nil {
+		bare.Body, err = json.Marshal(body)
+	}
+	return err
 }
 
 // sealedFor returns the id to which a sealed answer is bound.
@@ -210,7 +243,8 @@ type Slot struct {
 }
 
 // Omit names members of the answer's body that are shown once. Answers repeated after SealLife, or
-// after a restart, lack them and have secretOmitted. It must precede Writes and Finish.
+// after a restart, lack them and have secretOmitted. So do those repeated at another host, which have secretAt, too:
+// the address of the host that can show them, or its id. It must precede Writes and Finish.
 func (s *Slot) Omit(members ...string) {
 	if s != nil {
 		s.omit = append(s.omit, members...)
@@ -311,6 +345,9 @@ func (s *Slot) write(status int, body []byte, location string) (*store.Write, er
 			return nil, err
 		}
 		kept.Sealed = s.r.seal.seal(body, sealedFor(s.id, s.flight.by))
+		if s.r.members != nil {
+			kept.Epoch = s.r.members.Self().Epoch
+		}
 	}
 	data, err := json.Marshal(kept)
 	if err != nil {

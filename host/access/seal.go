@@ -58,6 +58,15 @@ func (s *sealer) seal(body []byte, id string) []byte {
 	return key.Seal(append(head, nonce...), nonce, body, append(head[:16:16], id...))
 }
 
+// fresh reports whether what some sealer sealed is not too old to be opened.
+func (s *sealer) fresh(sealed []byte) bool {
+	if len(sealed) < 16+12 {
+		return false
+	}
+	at := time.Unix(0, int64(binary.BigEndian.Uint64(sealed[8:16]))) // #nosec G115 -- a wrong one is not fresh
+	return s.now().Sub(at) < SealLife
+}
+
 // open returns what was sealed for an id, unless it is too old.
 func (s *sealer) open(sealed []byte, id string) ([]byte, bool) {
 	if len(sealed) < 16+12 {

@@ -18,6 +18,7 @@ type newWebhook struct {
 	WebhookID     string `json:"webhookId"`
 	Secret        string `json:"secret,omitempty"`
 	SecretOmitted bool   `json:"secretOmitted,omitempty"`
+	SecretAt      string `json:"secretAt,omitempty"` // of another host that can still show it: address, or id
 }
 
 // newSecret is the body of a rotation.

@@ -21,6 +21,7 @@ type Rotation struct {
 	Secret        string `json:"secret,omitempty"`
 	PreviousUntil string `json:"previousSecretUntil"`
 	SecretOmitted bool   `json:"secretOmitted,omitempty"`
+	SecretAt      string `json:"secretAt,omitempty"` // of another host that can still show it: address, or id
 }
 
 // Rotate replaces the secret of a webhook by the given one or, if that is "", a generated one, which no other method
