@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"io"
+)
 
 // An Imager is a Store that can be copied as a whole, for backups and to another store.
 type Imager interface {
@@ -14,7 +17,8 @@ type Imager interface {
 	Fill(ctx context.Context, source string) (f Filler, at Place, err error)
 }
 
-// An Image is a Store as of one commit. It is not safe for concurrent use.
+// An Image is a Store as of one commit. It is not safe for concurrent use. If the driver
+// has its own backup format, it is also a Copier.
 type Image interface {
 	// Counters lists the counters of every stream, by connection and stream.
 	Counters(ctx context.Context) ([]Counters, error)
@@ -22,6 +26,20 @@ type Image interface {
 	// of fn. fn must not keep an item.
 	Items(ctx context.Context, kind ItemKind, after []byte, fn func(Item) error) error
 	Close()
+}
+
+// A Copier writes everything in the driver's own format, after checking it. Equal content
+// gives equal bytes, also in a store that was loaded from them.
+type Copier interface {
+	Copy(ctx context.Context, w io.Writer) error
+}
+
+// A Loader is a Store with its own backup format.
+type Loader interface {
+	// Load fills an empty store from the output of a Copier, or returns ErrNotEmpty. It
+	// does not trust its input: *DamageError. After an error the store is unusable. A
+	// loaded store has the same content, with a new chain and witness.
+	Load(ctx context.Context, r io.Reader) error
 }
 
 // A Filler fills a store.
@@ -71,4 +89,5 @@ type Counters struct {
 	Live        uint64       `json:"records"`
 	Tombstones  uint64       `json:"deleted"`
 	LastVersion uint64       `json:"last_version"`
+	Sum         string       `json:"sum"` // of the current records and tombstones, in hex; "" if the driver has another
 }

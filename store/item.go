@@ -13,7 +13,7 @@ import (
 )
 
 // An Item is one thing in a store, in a form that all drivers read and write. Items are the
-// content of a copy and of a backup.
+// content of a copy, and of a backup if the driver has no backup format of its own.
 //
 // Items are ordered by kind, then by key.
 type Item struct {

@@ -4,7 +4,7 @@
 //
 //	manifest.json             versions, counters of every stream, every part's size and SHA-256
 //	modules/DIGEST.wasm       installed modules
-//	store.items               everything in the store as of one commit, in the form of all drivers
+//	store.image               the store, as of one commit; or store.items, where its driver has no form of its own
 //	vault/CONNECTION/NAME.age secrets, sealed as they lie on the disk
 //	SHA256SUMS                of all of the above; sha256sum -c understands it
 //

@@ -4,6 +4,7 @@ package backup_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,16 +25,17 @@ func forged(t testing.TB, change func(*backup.Manifest), parts ...string) []byte
 // forgedText also changes how the manifest says it.
 func forgedText(t testing.TB, change func(*backup.Manifest), say func([]byte) []byte, parts ...string) []byte {
 	t.Helper()
-	items := append([]byte("sluice store items\n"), make([]byte, 7+8)...)
+	image := append([]byte("sluice store image\n"), 2, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	image = binary.LittleEndian.AppendUint64(image, 0)
 	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	bodies := map[string][]byte{"store.items": items}
-	m := backup.Manifest{Format: 2, Version: "v", Created: at, Installation: "host_0", Streams: []store.Counters{}}
+	bodies := map[string][]byte{"store.image": image}
+	m := backup.Manifest{Format: 1, Version: "v", Created: at, Installation: "host_0", Streams: []store.Counters{}}
 	for i := 0; i < len(parts); i += 2 {
 		bodies[parts[i]] = []byte(parts[i+1])
 	}
 	names := keys(parts)
-	if !slices.Contains(names, "store.items") {
-		names = append(names, "store.items")
+	if !slices.Contains(names, "store.image") {
+		names = append(names, "store.image")
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -73,7 +75,7 @@ func TestHostileNames(t *testing.T) {
 		"vault/../../x.age", "../x", "/etc/passwd", "keys/vault.age-identity", "host-id", "db/MANIFEST", "lock",
 		"vault/mail/...age", "vault/mail/../x.age", "vault/mail/a/b.age", `vault/mail/..\x.age`, "vault/mail/x\x00.age",
 		"vault/mail/x.txt", "vault/MAIL/x.age", "vault//x.age", "vault/x.age", "vault", "", "manifest.json", "SHA256SUMS",
-		"store.items/x", "modules/x.wasm", "modules/" + digest([]byte("x")), "modules/" + strings.Repeat("0", 64) + ".wasm",
+		"store.image/x", "modules/x.wasm", "modules/" + digest([]byte("x")), "modules/" + strings.Repeat("0", 64) + ".wasm",
 		"modules/../" + digest([]byte("x")) + ".wasm",
 	} {
 		restoreRefused(t, forged(t, nil, name, "x"), nil, "lists a part called")
@@ -103,11 +105,11 @@ func TestHostileArchives(t *testing.T) {
 		"giant":                forged(t, func(m *backup.Manifest) { m.Parts[0].Size = 1 << 50 }),
 		"negative":             forged(t, func(m *backup.Manifest) { m.Parts[0].Size = -1 }),
 		"larger than it is":    forged(t, func(m *backup.Manifest) { m.Parts[0].Size = 1 << 40 }),
-		"no items":             forged(t, func(m *backup.Manifest) { m.Parts = nil }),
+		"no image":             forged(t, func(m *backup.Manifest) { m.Parts = nil }),
 		"wrong digest":         forged(t, first(func(p *backup.Part) { p.SHA256 = strings.Repeat("0", 64) })),
 		"upper digest":         forged(t, first(func(p *backup.Part) { p.SHA256 = strings.ToUpper(p.SHA256) })),
 		"no digest":            forged(t, first(func(p *backup.Part) { p.SHA256 = "" })),
-		"newer":                forged(t, func(m *backup.Manifest) { m.Format = 3 }),
+		"newer":                forged(t, func(m *backup.Manifest) { m.Format = 2 }),
 		"before there was tar": forged(t, first(func(p *backup.Part) { p.Modified = time.Unix(-1, 0).UTC() })),
 		"a bomb of manifest":   append(backup.Header("manifest.json", 1<<40, time.Unix(0, 0)), 'x'),
 		"zeros":                make([]byte, 1<<16),
@@ -118,7 +120,7 @@ func TestHostileArchives(t *testing.T) {
 		"spaced manifest": forgedText(t, nil,
 			func(b []byte) []byte { return bytes.Replace(b, []byte(": "), []byte(":\t"), 1) }),
 		"said twice": forgedText(t, nil,
-			func(b []byte) []byte { return bytes.Replace(b, []byte("{"), []byte(`{"format": 2,`), 1) }),
+			func(b []byte) []byte { return bytes.Replace(b, []byte("{"), []byte(`{"format": 1,`), 1) }),
 		"said in capitals": forgedText(t, nil,
 			func(b []byte) []byte { return bytes.Replace(b, []byte("format"), []byte("Format"), 1) }),
 		"said more": forgedText(t, nil,
@@ -133,7 +135,7 @@ func TestHostileArchives(t *testing.T) {
 
 // link makes the second header one of a symbolic link.
 func link(b []byte) []byte {
-	b[headerOf(b, "store.items")+156] = '2'
+	b[headerOf(b, "store.image")+156] = '2'
 	return b
 }
 
@@ -146,39 +148,39 @@ func headerOf(b []byte, name string) int {
 	return -1
 }
 
-// Items that contradict their manifest, or themselves, are refused though every
+// An image that contradicts its manifest, or itself, is refused though every
 // digest is right.
-func TestHostileItems(t *testing.T) {
+func TestHostileImage(t *testing.T) {
 	counters := func(m *backup.Manifest) {
-		m.Streams = []store.Counters{{Connection: "mail", Stream: "x", Live: 7}}
+		m.Streams = []store.Counters{{Connection: "mail", Stream: "x", Live: 7, Sum: "00"}}
 	}
 	restoreRefused(t, forged(t, counters), nil, "stream x of mail is missing")
 	p := plan(t, data(t, 20))
 	b := archive(t, p)
-	at := headerOf(b, "store.items") + 512
+	at := headerOf(b, "store.image") + 512
 	var size int64
 	for _, part := range p.Manifest.Parts {
-		if part.Name == "store.items" {
+		if part.Name == "store.image" {
 			size = part.Size
 		}
 	}
 	whole := b[at:][:size]
-	items := func(items []byte, change func(*backup.Manifest)) []byte {
-		return forged(t, change, "store.items", string(items))
+	image := func(image []byte, change func(*backup.Manifest)) []byte {
+		return forged(t, change, "store.image", string(image))
 	}
-	restoreRefused(t, items(whole, nil), nil, "is not in manifest.json")
-	restoreRefused(t, items(whole, func(m *backup.Manifest) {
+	restoreRefused(t, image(whole, nil), nil, "is not in manifest.json")
+	restoreRefused(t, image(whole, func(m *backup.Manifest) {
 		m.Streams = slices.Clone(p.Manifest.Streams)
 		m.Streams[0].Live++
 	}), nil, "manifest.json says")
 	right := func(m *backup.Manifest) { m.Streams = p.Manifest.Streams }
-	restoreRefused(t, items(whole[:size/2], right), nil, "items are cut")
+	restoreRefused(t, image(whole[:size/2], right), nil, "image is cut")
 	record := bytes.Clone(whole)
-	record[bytes.LastIndex(record, []byte(`"records":`))+len(`"records":`)]++ // of a stream
-	restoreRefused(t, items(record, right), nil, "")
+	record[bytes.LastIndex(record, []byte(`{"stream":"messages"`))+12] ^= 1 // of a current record
+	restoreRefused(t, image(record, right), nil, "segments hold")
 	dir := filepath.Join(t.TempDir(), "data")
 	file := filepath.Join(t.TempDir(), "b")
-	if err := os.WriteFile(file, items(whole, right), 0o600); err != nil {
+	if err := os.WriteFile(file, image(whole, right), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := restore(t.Context(), file, dir, nil, unpackHere); err != nil {

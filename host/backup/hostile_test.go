@@ -83,8 +83,8 @@ func TestRefusedRestore(t *testing.T) {
 	at := bytes.Index(plain, []byte(`{"stream":"messages"`))
 	altered := bytes.Clone(plain)
 	altered[at+2] ^= 1
-	restoreRefused(t, altered, nil, "store.items does not match its digest")
-	restoreRefused(t, plain[:at], nil, "cut in store.items")
+	restoreRefused(t, altered, nil, "store.image does not match its digest")
+	restoreRefused(t, plain[:at], nil, "cut in store.image")
 }
 
 func restoreRefused(t *testing.T, b []byte, ids backup.Identities, want string) {
@@ -103,21 +103,15 @@ func restoreRefused(t *testing.T, b []byte, ids backup.Identities, want string) 
 	}
 }
 
-// forgetful is a store that leaves out a connector of those it is filled with.
-type forgetful struct{ backup.Store }
-
-func (s forgetful) Fill(ctx context.Context, source string) (store.Filler, store.Place, error) {
-	f, at, err := s.Store.Fill(ctx, source)
-	return forgetting{f}, at, err
+// swapping is a store that keeps something else than it is given.
+type swapping struct {
+	backup.Store
+	image []byte
 }
 
-type forgetting struct{ store.Filler }
-
-func (f forgetting) Put(ctx context.Context, i store.Item) error {
-	if i.Kind == store.ConnectorItem {
-		return nil
-	}
-	return f.Filler.Put(ctx, i)
+func (s swapping) Load(ctx context.Context, r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return errors.Join(err, s.Store.Load(ctx, bytes.NewReader(s.image)))
 }
 
 // What the counters do not count is compared as well.
@@ -129,10 +123,27 @@ func TestDrillComparesAll(t *testing.T) {
 	}
 	b := archive(t, p)
 	done()
+	s, err := opener.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.DeleteConnector(t.Context(), "https://example.org/mail", false); err != nil {
+		t.Fatal(err)
+	}
+	i, err := s.Image(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	var less bytes.Buffer
+	if err := i.(store.Copier).Copy(t.Context(), &less); err != nil {
+		t.Fatal(err)
+	}
 	o := opener
 	o.Open = func(dir string) (backup.Store, error) {
 		s, err := opener.Open(dir)
-		return forgetful{s}, err
+		return swapping{s, less.Bytes()}, err
 	}
 	if _, _, err := backup.Unpack(t.Context(), bytes.NewReader(b), t.TempDir(), o); err == nil ||
 		!strings.Contains(err.Error(), "not the one in the backup") {

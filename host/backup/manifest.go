@@ -22,17 +22,18 @@ func refuse(format string, args ...any) error {
 }
 
 // formatVersion is the version of the archive format.
-const formatVersion = 2
+const formatVersion = 1
 
 // Names and maximum sizes of what an archive contains.
 const (
 	manifestName = "manifest.json"
-	itemsName    = "store.items" // everything in the store, whatever its driver
+	imageName    = "store.image" // in the driver's own format
+	itemsName    = "store.items" // for a driver that has none; an archive has one of the two
 	sumsName     = "SHA256SUMS"
 
 	maxManifest = 32 * abi.MiB
 	maxParts    = 100_000
-	maxItems    = 1 << 42
+	maxImage    = 1 << 42
 	maxModule   = 64 * abi.MiB
 	maxSecret   = vault.MaxValue + 4*abi.KiB
 )
@@ -95,7 +96,7 @@ func (m Manifest) check() error {
 	if !datable(m.Created) {
 		return refuse("%s was made at a time that cannot be, %s", manifestName, m.Created)
 	}
-	items, last := false, ""
+	images, last := 0, ""
 	for _, p := range m.Parts {
 		if err := p.check(); err != nil {
 			return err
@@ -103,21 +104,25 @@ func (m Manifest) check() error {
 		if p.Name <= last {
 			return refuse("%s lists %s twice or out of order", manifestName, p.Name)
 		}
-		last, items = p.Name, items || p.Name == itemsName
+		if last = p.Name; isImage(p.Name) {
+			images++
+		}
 	}
-	if !items {
-		return refuse("%s does not list %s", manifestName, itemsName)
+	if images != 1 {
+		return refuse("%s lists %d stores; want one, %s or %s", manifestName, images, imageName, itemsName)
 	}
 	return nil
 }
+
+func isImage(name string) bool { return name == imageName || name == itemsName }
 
 // check only accepts names of files that belong in an archive.
 func (p Part) check() error {
 	most, ok := int64(0), false
 	dir, rest, _ := strings.Cut(p.Name, "/")
 	switch dir {
-	case itemsName:
-		most, ok = maxItems, rest == ""
+	case imageName, itemsName:
+		most, ok = maxImage, rest == ""
 	case "modules":
 		most, ok = maxModule, rest == p.SHA256+".wasm"
 	case "vault":

@@ -52,8 +52,8 @@ func Prepare(ctx context.Context, s Source) (*Plan, error) {
 	if err := p.modules(s.Modules); err != nil {
 		return nil, err
 	}
-	err = p.add(itemsName, s.Now, func(w io.Writer) error { return store.WriteItems(ctx, w, s.Image) })
-	if err != nil {
+	name, copied := formOf(s.Image)
+	if err := p.add(name, s.Now, func(w io.Writer) error { return copied(ctx, w) }); err != nil {
 		return nil, fmt.Errorf("copy store: %w", err)
 	}
 	slices.SortFunc(s.Secrets, func(a, b vault.File) int { return strings.Compare(secretName(a), secretName(b)) })
@@ -68,6 +68,14 @@ func Prepare(ctx context.Context, s Source) (*Plan, error) {
 		err = p.Manifest.check()
 	}
 	return p, err
+}
+
+// formOf returns the name of the part for an image and the function that writes it.
+func formOf(i store.Image) (name string, copied func(context.Context, io.Writer) error) {
+	if c, ok := i.(store.Copier); ok {
+		return imageName, c.Copy
+	}
+	return itemsName, func(ctx context.Context, w io.Writer) error { return store.WriteItems(ctx, w, i) }
 }
 
 func secretName(f vault.File) string { return "vault/" + f.Connection + "/" + f.Name + ".age" }

@@ -225,7 +225,7 @@ func TestImageOfErased(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := store.LoadItems(t.Context(), bytes.NewReader(image), moved); err != nil {
+		if err := moved.Load(t.Context(), bytes.NewReader(image)); err != nil {
 			t.Fatal(err)
 		}
 		_, err = moved.Connection(t.Context(), "a")
@@ -308,7 +308,7 @@ func image(t *testing.T, s *badger.Store) {
 	}
 	defer i.Close()
 	var b bytes.Buffer
-	if err := store.WriteItems(t.Context(), &b, i); err != nil {
+	if err := i.(store.Copier).Copy(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	again, err := badger.OpenMemory(crashOptions)
@@ -316,7 +316,7 @@ func image(t *testing.T, s *badger.Store) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if err := store.LoadItems(t.Context(), &b, again); err != nil {
+	if err := again.Load(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Verify(t.Context()); err != nil {

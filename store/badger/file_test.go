@@ -90,7 +90,7 @@ func TestFileDamage(t *testing.T) {
 	i, err := s.Image(t.Context())
 	check(t, err)
 	defer i.Close()
-	if err := store.WriteItems(t.Context(), io.Discard, i); !errors.As(err, &damage) {
+	if err := i.(store.Copier).Copy(t.Context(), io.Discard); !errors.As(err, &damage) {
 		t.Errorf("image: %v", err)
 	}
 	check(t, os.Truncate(name, 100))
@@ -165,9 +165,24 @@ func TestFileNotTaken(t *testing.T) {
 	}
 }
 
-// TestFileImage: an image holds the files, a store that is loaded from it has them, and one
-// that was changed on its way is none.
+// TestFileImage: an image and its items hold the files, a store that is loaded from either has them as long as its
+// records do, and one that was changed on its way is none.
 func TestFileImage(t *testing.T) {
+	for name, form := range map[string]struct {
+		write func(context.Context, io.Writer, store.Image) error
+		load  func(context.Context, io.Reader, *badger.Store) error
+	}{
+		"image": {func(ctx context.Context, w io.Writer, i store.Image) error { return i.(store.Copier).Copy(ctx, w) },
+			func(ctx context.Context, r io.Reader, s *badger.Store) error { return s.Load(ctx, r) }},
+		"items": {store.WriteItems,
+			func(ctx context.Context, r io.Reader, s *badger.Store) error { return store.LoadItems(ctx, r, s) }},
+	} {
+		t.Run(name, func(t *testing.T) { testFileImage(t, form.write, form.load) })
+	}
+}
+
+func testFileImage(t *testing.T, write func(context.Context, io.Writer, store.Image) error,
+	load func(context.Context, io.Reader, *badger.Store) error) {
 	s, err := badger.Open(t.TempDir(), badger.Options{Small: true})
 	check(t, err)
 	defer s.Close()
@@ -177,14 +192,14 @@ func TestFileImage(t *testing.T) {
 		check(t, err)
 		defer i.Close()
 		var b bytes.Buffer
-		check(t, store.WriteItems(t.Context(), &b, i))
+		check(t, write(t.Context(), &b, i))
 		return b.Bytes()
 	}
 	all := image(s)
 	other, err := badger.Open(t.TempDir(), badger.Options{Small: true})
 	check(t, err)
 	defer other.Close()
-	check(t, store.LoadItems(t.Context(), bytes.NewReader(all), other))
+	check(t, load(t.Context(), bytes.NewReader(all), other))
 	check(t, other.Verify(t.Context()))
 	if !bytes.Equal(image(other), all) {
 		t.Error("the image of a store that was loaded is another")
@@ -198,13 +213,25 @@ func TestFileImage(t *testing.T) {
 			t.Errorf("%d bytes of %d", len(got), f.Size)
 		}
 	}
+	leases, err := other.Leases(t.Context())
+	check(t, err)
+	b := &store.Batch{Stream: "s"}
+	b.Append(store.Change{Key: []byte("k0"), Data: []byte(`{"new":1}`), EmittedAt: 2})
+	r, err := other.Submit(t.Context(), &store.Commit{Lease: leases[0], Batches: []*store.Batch{b}})
+	check(t, err)
+	_, err = r.Result()
+	check(t, err)
+	check(t, other.Verify(t.Context()))
+	if files, err := other.HeldFiles(t.Context(), store.FileQuery{Connection: "a"}); err != nil || len(files.Files) != 1 {
+		t.Errorf("files once a record is replaced: %+v, %v", files.Files, err)
+	}
 	for _, piece := range []string{"longlong", "short"} {
 		changed := bytes.Clone(all)
 		changed[bytes.LastIndex(changed, []byte(piece))] ^= 1
 		fresh, err := badger.OpenMemory(badger.Options{Small: true})
 		check(t, err)
 		var damage *store.DamageError
-		if err := store.LoadItems(t.Context(), bytes.NewReader(changed), fresh); !errors.As(err, &damage) {
+		if err := load(t.Context(), bytes.NewReader(changed), fresh); !errors.As(err, &damage) {
 			t.Errorf("a changed %s: %v", piece, err)
 		}
 		check(t, fresh.Close())

@@ -10,13 +10,10 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-var _ store.Filler = (*filler)(nil)
-
-// Bounds of what a filler submits at once: bytes in bulk files, and operations in flight. What enters the transaction is
-// bounded by opBytes.
-const (
-	fillBulk     = 1 << 20
-	fillInflight = 16
+var (
+	_ store.Loader = (*Store)(nil)
+	_ store.Copier = (*image)(nil)
+	_ store.Filler = (*filler)(nil)
 )
 
 // A filler passes items to the committer in batches. Each batch names the place up to which the store is filled before
@@ -84,7 +81,7 @@ func (f *filler) add(ctx context.Context, i store.Item) error {
 	} else if f.bytes += n + 2*writeOverhead; n >= bulkValue {
 		f.bytes, f.bulk = f.bytes-n, f.bulk+n
 	}
-	if f.bytes < opBytes-bulkValue && f.bulk < fillBulk {
+	if f.bytes < opBytes-bulkValue && f.bulk < loadBulk {
 		return nil
 	}
 	return f.send(ctx)
@@ -98,7 +95,7 @@ func (f *filler) send(ctx context.Context) error {
 	if err := f.s.writable(); err != nil {
 		return err
 	}
-	if len(f.inflight) == fillInflight {
+	if len(f.inflight) == loadInflight {
 		_, err := f.inflight[0].Result()
 		f.inflight = f.inflight[1:]
 		if err != nil {

@@ -48,7 +48,7 @@ func (i *image) with(fn func(*pgx.Conn) error) error {
 	return fn(i.conn)
 }
 
-// Counters implements store.Image.
+// Counters implements store.Image. Sum stays empty because it is specific to this driver.
 func (i *image) Counters(ctx context.Context) (all []store.Counters, err error) {
 	err = i.with(func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `select connection, name, live, dead, last from stream join heap on heap.number = heap
