@@ -1,6 +1,10 @@
 package files
 
-import "github.com/sluicehost/sluice/host/destination"
+import (
+	"time"
+
+	"github.com/sluicehost/sluice/host/destination"
+)
 
 // SetHook has do called between any two things that are done to the disk.
 func SetHook(do func(point string) error) { hook = do }
@@ -16,6 +20,13 @@ func CompactAt(bytes int64) func() {
 	was := minGarbage
 	minGarbage = bytes
 	return func() { minGarbage = was }
+}
+
+// BusyAfter bounds how long a step waits for the lock, until the returned function is called.
+func BusyAfter(d time.Duration) func() {
+	was := busy
+	busy = d
+	return func() { busy = was }
 }
 
 // KeyBytes returns the size of the file of keys.

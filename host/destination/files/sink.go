@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/private"
@@ -92,6 +93,12 @@ func (s *Sink) claim(ctx context.Context, o destination.Owner) error {
 	return s.commit(ctx, next, nil)
 }
 
+// busy is how long a step waits for the lock of the directory. Tests shorten it.
+var busy = 30 * time.Second
+
+var errBusy = errors.New(
+	"another process has locked the directory, and holds it; if that is a host which was stopped, end it")
+
 // locked runs do while holding the lock of the directory.
 func (s *Sink) locked(ctx context.Context, do func() error) (err error) {
 	f, err := s.root.OpenFile(lockName, os.O_CREATE|os.O_RDWR, 0o600)
@@ -99,7 +106,13 @@ func (s *Sink) locked(ctx context.Context, do func() error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := private.LockFile(ctx, f); err != nil { // on systems without, the owner in the manifest keeps processes apart
+	limited, cancel := context.WithTimeout(ctx, busy)
+	defer cancel()
+	err = private.LockFile(limited, f) // on systems without, the owner in the manifest keeps processes apart
+	switch {
+	case ctx.Err() == nil && limited.Err() != nil && err != nil:
+		return errBusy
+	case err != nil:
 		return err
 	}
 	return do()
