@@ -12,7 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -83,6 +87,158 @@ func (h *hook) count(of string) int {
 	return len(h.keys[of])
 }
 
+// outlets are destinations of several kinds, and what they have.
+type outlets struct {
+	t      *testing.T
+	server *postgres.Server
+	name   string // of the database
+	lines  string // directory
+	file   string
+	hook   *hook
+	urls   map[string]string // by the name of the destination
+}
+
+func newOutlets(t *testing.T, server *postgres.Server) *outlets {
+	t.Helper()
+	database := server.Database(t)
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &outlets{t: t, server: server, name: strings.TrimPrefix(u.Path, "/"), lines: t.TempDir(),
+		file: filepath.Join(t.TempDir(), "file.db"), hook: &hook{}}
+	target := httptest.NewServer(o.hook)
+	t.Cleanup(target.Close)
+	o.urls = map[string]string{"rows": database, "lines": "jsonl:" + o.lines, "file": "sqlite:" + o.file,
+		"hook": "webhook:" + target.URL + "/#a-secret-of-some-length-0123456789"}
+	return o
+}
+
+func (o *outlets) add(m *member) {
+	o.t.Helper()
+	for name, url := range o.urls {
+		m.do("POST", "/v1/destinations", host.NewDestination{Name: name, URL: url}, nil)
+	}
+}
+
+func destinationAt(m *member, name string) (d host.Destination) {
+	m.t.Helper()
+	m.do("GET", "/v1/destinations/"+name, nil, &d)
+	return d
+}
+
+// begun waits until a host has brought something into each of them.
+func (o *outlets) begun(m *member, feeder string) {
+	o.t.Helper()
+	until(o.t, "the destinations have something", func() bool {
+		for name := range o.urls {
+			if d := destinationAt(m, name); d.HostID != feeder {
+				o.t.Fatalf("%s is fed by %q", name, d.HostID)
+			} else if len(d.Tables) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// fed waits until a host has brought all n records of a connection into each of them, and looks whether they are there
+// once.
+func (o *outlets) fed(m *member, connection string, n int) {
+	o.t.Helper()
+	for name := range o.urls {
+		until(o.t, name+" is fed by the other host", func() bool {
+			d := destinationAt(m, name)
+			return d.HostID == m.id && d.SyncedAt != nil && d.Behind == 0 && d.Error == ""
+		})
+	}
+	if got := o.server.Exec(o.t, o.name, "select count(*), count(distinct _key) from sluice."+connection+
+		"_items"); got != fmt.Sprintf("%d|%d", n, n) {
+		o.t.Errorf("the table has %s rows and keys of %d", got, n)
+	}
+	if rows, keys := o.countFile(connection + "_items"); rows != n || keys != n {
+		o.t.Errorf("the file has %d rows and %d keys of %d", rows, keys, n)
+	}
+	paths, err := filepath.Glob(filepath.Join(o.lines, connection+"_items", "part-*"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	lines := map[string]int{}
+	for _, p := range paths {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		for l := range strings.Lines(string(text)) {
+			var row struct {
+				Key string `json:"_key"`
+			}
+			if err := json.Unmarshal([]byte(l), &row); err != nil {
+				o.t.Fatal(err)
+			}
+			lines[row.Key]++
+		}
+	}
+	for key, times := range lines {
+		if times != 1 {
+			o.t.Errorf("%s is in the files %d times", key, times)
+		}
+	}
+	if len(lines) != n || o.hook.count(connection) != n {
+		o.t.Errorf("the files have %d, and the server was sent %d, of %d", len(lines), o.hook.count(connection), n)
+	}
+}
+
+func (o *outlets) countFile(table string) (rows, keys int) {
+	o.t.Helper()
+	db, err := sqlite3.Open("file:" + o.file + "?mode=ro")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer db.Close()
+	st, _, err := db.Prepare("SELECT count(*), count(DISTINCT _key) FROM " + table)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer st.Close()
+	if st.Step() {
+		rows, keys = st.ColumnInt(0), st.ColumnInt(1)
+	}
+	return rows, keys
+}
+
+// The host that feeds destinations is stopped in the middle of it, until another one has taken them over, and goes on:
+// nothing is lost, there twice, or written by two.
+func TestStoppedFeeder(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	c := start(t, server)
+	c.lease, c.flags = 3*time.Second, []string{"--webhook-loopback"}
+	c.add("a", "b")
+	a, b := c.hosts["a"], c.hosts["b"]
+	a.install()
+	var steps []step
+	const parts, each = 24, 400
+	for range parts {
+		steps = append(steps, step{"do": "emit", "n": each}, step{"do": "wait", "ms": 250})
+	}
+	a.connect("fed", steps...)
+	o := newOutlets(t, server)
+	o.add(a)
+	id := b.begin("fed") // which goes on while a is stopped
+	o.begun(b, a.id)
+	a.signal(syscall.SIGSTOP)
+	for name := range o.urls {
+		until(t, name+" is taken over", func() bool { return destinationAt(b, name).HostID == b.id })
+	}
+	a.signal(syscall.SIGCONT)
+	<-a.over
+	if s := b.wait(id, served.Over); s.Status != timeline.Completed {
+		t.Fatalf("the run is %s", s.Status)
+	}
+	o.fed(b, "fed", parts*each)
+}
+
 // The host that feeds destinations is killed in the middle of it: the other one goes on, and no row
 // is lost or there twice. A host that is drained hands them over while it is there. Files are fed
 // only where they are.
@@ -107,86 +263,20 @@ func TestDestinations(t *testing.T) {
 		steps = append(steps, step{"do": "emit", "n": each}, step{"do": "wait", "ms": 250})
 	}
 	a.connect("fed", steps...)
-	dir, other, database := t.TempDir(), filepath.Join(t.TempDir(), "gone"), server.Database(t)
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := strings.TrimPrefix(u.Path, "/")
-	h := &hook{}
-	target := httptest.NewServer(h)
-	defer target.Close()
-	names := map[string]string{"rows": database, "lines": "jsonl:" + dir,
-		"file": "sqlite:" + filepath.Join(dir, "..", "file.db"),
-		"hook": "webhook:" + target.URL + "/#a-secret-of-some-length-0123456789", "lost": "csv:" + other}
-	for name, url := range names {
-		a.do("POST", "/v1/destinations", host.NewDestination{Name: name, URL: url}, nil)
-	}
-	at := func(m *member, name string) (d host.Destination) {
-		m.do("GET", "/v1/destinations/"+name, nil, &d)
-		return d
-	}
+	o, other, at := newOutlets(t, server), filepath.Join(t.TempDir(), "gone"), destinationAt
+	o.urls["lost"] = "csv:" + other
+	o.add(a)
 	id := b.begin("fed") // which outlives a
-	until(t, "the destinations have something", func() bool {
-		for name := range names {
-			if d := at(b, name); d.HostID != a.id {
-				t.Fatalf("%s is fed by %q", name, d.HostID)
-			} else if len(d.Tables) == 0 {
-				return false
-			}
-		}
-		return true
-	})
+	o.begun(b, a.id)
 	a.kill()
 	if err := os.Rename(other, other+".elsewhere"); err != nil { // as a disk of the machine that is gone
 		t.Fatal(err)
 	}
-	delete(names, "lost")
-	fed := func(m *member, connection string, n int) {
-		t.Helper()
-		for name := range names {
-			until(t, name+" is fed by the other host", func() bool {
-				d := at(m, name)
-				return d.HostID == m.id && d.SyncedAt != nil && d.Behind == 0 && d.Error == ""
-			})
-		}
-		if got := server.Exec(t, name, "select count(*), count(distinct _key) from sluice."+connection+
-			"_items"); got != fmt.Sprintf("%d|%d", n, n) {
-			t.Errorf("the table has %s rows and keys of %d", got, n)
-		}
-		paths, err := filepath.Glob(filepath.Join(dir, connection+"_items", "part-*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := map[string]int{}
-		for _, p := range paths {
-			text, err := os.ReadFile(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for l := range strings.Lines(string(text)) {
-				var row struct {
-					Key string `json:"_key"`
-				}
-				if err := json.Unmarshal([]byte(l), &row); err != nil {
-					t.Fatal(err)
-				}
-				lines[row.Key]++
-			}
-		}
-		for key, times := range lines {
-			if times != 1 {
-				t.Errorf("%s is in the files %d times", key, times)
-			}
-		}
-		if len(lines) != n || h.count(connection) != n {
-			t.Errorf("the files have %d, and the server was sent %d, of %d", len(lines), h.count(connection), n)
-		}
-	}
+	delete(o.urls, "lost")
 	if s := b.wait(id, served.Over); s.Status != timeline.Completed {
 		t.Fatalf("the run is %s", s.Status)
 	}
-	fed(b, "fed", parts*each)
+	o.fed(b, "fed", parts*each)
 	if d := at(b, "lost"); d.HostID != "" || !strings.Contains(d.Error, a.id) {
 		t.Errorf("files that are elsewhere: %+v", d)
 	}
@@ -234,6 +324,6 @@ func TestDestinations(t *testing.T) {
 	a.do("POST", "/v1/hosts/"+b.id+"/drain", map[string]any{}, nil)
 	a.connect("more", step{"do": "emit", "n": 7})
 	a.wait(a.begin("more"), served.Over)
-	fed(a, "more", 7)
-	fed(a, "fed", parts*each)
+	o.fed(a, "more", 7)
+	o.fed(a, "fed", parts*each)
 }
