@@ -76,7 +76,7 @@ func (x *index) begin() error {
 		return err
 	}
 	if err := x.db.Exec(
-		"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000; PRAGMA trusted_schema=OFF"); err != nil {
+		"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-8000; PRAGMA trusted_schema=OFF"); err != nil {
 		return err
 	}
 	version := int64(0)
