@@ -158,15 +158,14 @@ func (d *directory) copySomeAudit(ctx context.Context, l *audit.Log) (audit.Head
 	case err != nil || len(entries) == 0:
 		return m.Head, false, err
 	}
-	now := store.Now(d.Store).UnixMilli()
+	now := store.Now(d.Store)
 	writes := make([]store.Write, 0, len(entries)+1)
 	for _, e := range entries {
 		text, err := json.Marshal(e)
 		if err != nil {
 			return m.Head, false, err
 		}
-		// In the order of the log whatever the clock of this host did, and never ahead of other hosts.
-		m.Place = min(max(m.Place, min(e.At.UnixMilli(), now)), auditPlaceMax)
+		m.Place = placeOfEntry(m.Place, e.At.Time, now)
 		m.Head = audit.Head{Entries: e.Sequence, Hash: e.Hash}
 		writes = append(writes, store.Write{Kind: store.AuditEntries, ID: auditEntryID(m.Place, d.ID, m.log, e.Sequence),
 			Data: text})
@@ -182,6 +181,12 @@ func (d *directory) copySomeAudit(ctx context.Context, l *audit.Log) (audit.Head
 		err = nil
 	}
 	return m.Head, true, err
+}
+
+// placeOfEntry returns the place of an entry: its time, but never before that of the entry before it, whatever the
+// clock of this host did, and never ahead of the server's time, at which other hosts' entries come.
+func placeOfEntry(before int64, at, now time.Time) int64 {
+	return min(max(before, min(at.UnixMilli(), now.UnixMilli())), auditPlaceMax)
 }
 
 // auditMark returns the mark of this host's newest log, and the number of the next one. Marks that are not as they

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
@@ -246,6 +247,26 @@ func forge(t *testing.T, h *Host, docs []store.Document) {
 			t.Fatal(err)
 		}
 		put(t, h, docs[i].ID, string(text))
+	}
+}
+
+// Entries are listed by their time, and those of one host in the order of its log, whatever its clock does.
+func TestPlaceOfEntry(t *testing.T) {
+	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
+	for _, c := range []struct {
+		before, at, now, want int64
+		why                   string
+	}{
+		{0, 1000, 2000, 1000, "it is listed by its time"},
+		{900, 1000, 2000, 1000, "after the one before"},
+		{1500, 1000, 2000, 1500, "a clock that was set back keeps the order"},
+		{0, 9000, 2000, 2000, "a clock that is ahead is not ahead of other hosts"},
+		{2500, 9000, 2000, 2500, "a server whose time is before that of the one before keeps the order"},
+		{auditPlaceMax + 5, 1000, 2000, auditPlaceMax, "the name of an entry stays sorted"},
+	} {
+		if got := placeOfEntry(c.before, at(c.at), at(c.now)); got != c.want {
+			t.Errorf("%s: %d, want %d", c.why, got, c.want)
+		}
 	}
 }
 

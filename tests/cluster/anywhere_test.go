@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,6 +51,11 @@ func TestDrained(t *testing.T) {
 		if got := b.whole(run); got != end {
 			t.Errorf("run %s ended with %s", run, got)
 		}
+	}
+	var led *served.Failure
+	_, err := a.Do(soon(t), "GET", "/v1/runs/"+string(id)+"/requests", nil, nil)
+	if !errors.As(err, &led) || led.Details["hostId"] != b.id {
+		t.Errorf("the requests of a run that went on at the other host: %v", err)
 	}
 	if len(a.list()) != 2 {
 		t.Error("the host that is drained is gone")
