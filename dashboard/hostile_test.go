@@ -97,7 +97,7 @@ func (f *fake) poison(payload string) {
 	f.result = host.QueryResult{Columns: []host.QueryColumn{{Name: payload, Type: payload}, {Name: "n"}},
 		Rows: [][]json.RawMessage{{data(payload), data(3)}}}
 	f.raw = &host.RawAssistance{Message: payload, Page: &host.OpenPage{Title: payload, URLHost: payload},
-		Attachments: []host.LiveAttachment{
+		Attachments: []abi.Attachment{
 			{Kind: "url", Label: payload, URL: payload}, {Kind: "qr", Label: payload, Payload: payload},
 			{Kind: "url", Label: payload, URL: "https://safe.example/?" + url.QueryEscape(payload)}}}
 }

@@ -8,7 +8,6 @@ import (
 	"rsc.io/qr"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
 )
 
 // A link is an attachment that leads elsewhere. It is opened by a click, with its host shown in
@@ -29,7 +28,7 @@ const (
 	maxQR   = 1200
 )
 
-func linksOf(attachments []host.LiveAttachment) []link {
+func linksOf(attachments []abi.Attachment) []link {
 	var out []link
 	for _, a := range attachments {
 		l := link{Label: a.Label}

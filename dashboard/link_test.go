@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
@@ -13,7 +14,7 @@ import (
 func TestLinks(t *testing.T) {
 	s := open(t)
 	s.host.raw = &host.RawAssistance{Message: "m", Page: &host.OpenPage{Title: "Approve", URLHost: "bank.example"},
-		Attachments: []host.LiveAttachment{
+		Attachments: []abi.Attachment{
 			{Kind: "url", URL: "https://bank.example:8443/ok?a=1"}, {Kind: "url", URL: "http://bank.example/plain"},
 			{Kind: "url", URL: "javascript:alert(1)"}, {Kind: "url", URL: "https://user@bank.example/"},
 			{Kind: "url", URL: "https://b\u0430nk.example/"}, {Kind: "url", URL: "//bank.example/"},
@@ -51,7 +52,7 @@ func TestLinks(t *testing.T) {
 func TestFilesAreNamed(t *testing.T) {
 	s := open(t)
 	s.host.raw = &host.RawAssistance{Message: "m",
-		Attachments: []host.LiveAttachment{{Kind: "file", Label: "Statement", Accept: ".csv",
+		Attachments: []abi.Attachment{{Kind: "file", Label: "Statement", Accept: ".csv",
 			URL: "https://bank.example/file"}, {Kind: "fixture", Ref: "mail-2"}, {Kind: "url", URL: "https://bank.example/ok"}}}
 	s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})},
 		store.Event{Type: "run.assistance_requested",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -44,8 +45,8 @@ func (a Answer) Clone() Answer {
 type RawAssistance struct {
 	Message     string            `json:"message"`
 	Schema      json.RawMessage   `json:"schema,omitempty"`
-	Attachments []LiveAttachment  `json:"attachments"`
-	Fields      map[string]string `json:"-"` // from shown name to the connector's own
+	Attachments []abi.Attachment  `json:"attachments"` // no event holds their URL and Payload
+	Fields      map[string]string `json:"-"`           // from shown name to the connector's own
 	Page        *OpenPage         `json:"page,omitempty"`
 }
 
@@ -53,17 +54,4 @@ type RawAssistance struct {
 type OpenPage struct {
 	Title   string `json:"title,omitempty"` // absent if it was not available in time
 	URLHost string `json:"urlHost,omitempty"`
-}
-
-// LiveAttachment is an attachment of an open question. No event holds its URL and Payload.
-type LiveAttachment struct {
-	Kind    string `json:"kind"`
-	Role    string `json:"role,omitempty"`
-	Label   string `json:"label,omitempty"`
-	Ref     string `json:"ref,omitempty"`
-	Status  string `json:"status,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-	URL     string `json:"url,omitempty"`
-	Payload string `json:"payload,omitempty"`
-	Accept  string `json:"accept,omitempty"`
 }

@@ -77,7 +77,7 @@ func replayedTokens(m *abi.Manifest, secrets map[string]string) *tokens {
 type replayedToken string
 
 func (t replayedToken) Current(context.Context, string) (string, error) { return string(t), nil }
-func (t replayedToken) Tell(func(string))                               {}
+func (t replayedToken) OnSecret(func(string))                           {}
 
 // source returns the token source of a secret, nil if there is nothing to obtain a token with.
 func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Connection, secrets map[string]string,

@@ -287,7 +287,7 @@ func (d *Broker) Raw(ctx context.Context, id store.RunID, item string) (host.Raw
 	for _, q := range open {
 		if q.ID == item {
 			return host.RawAssistance{Message: abi.CleanLines(q.Message), Schema: q.Schema,
-				Attachments: []host.LiveAttachment{}}, nil
+				Attachments: []abi.Attachment{}}, nil
 		}
 	}
 	return host.RawAssistance{}, store.ErrNotFound
@@ -307,10 +307,10 @@ func (d *Broker) rawItem(id store.RunID, item string) (host.RawAssistance, bool)
 			names[f.Shown] = f.Name
 		}
 		return host.RawAssistance{Message: q.RawMessage, Schema: bytes.Clone(q.RawSchema),
-			Attachments: []host.LiveAttachment{}, Fields: names, Page: pageOf(q.Page)}, true
+			Attachments: []abi.Attachment{}, Fields: names, Page: pageOf(q.Page)}, true
 	}
 	if a, ok := s.assistances[item]; ok {
-		return host.RawAssistance{Message: a.Message, Schema: bytes.Clone(a.Schema), Attachments: attachments(a.Attachments)},
+		return host.RawAssistance{Message: a.Message, Schema: bytes.Clone(a.Schema), Attachments: append([]abi.Attachment{}, a.Attachments...)},
 			true
 	}
 	return host.RawAssistance{}, false
@@ -321,13 +321,4 @@ func pageOf(p run.Page) *host.OpenPage {
 		return nil
 	}
 	return &host.OpenPage{Title: p.Title, URLHost: p.Host}
-}
-
-// attachments returns an item's attachments with their targets.
-func attachments(in []abi.Attachment) []host.LiveAttachment {
-	out := make([]host.LiveAttachment, 0, len(in))
-	for _, a := range in {
-		out = append(out, host.LiveAttachment(a))
-	}
-	return out
 }

@@ -27,7 +27,7 @@ func TestRaw(t *testing.T) {
 	schema[1] = 'X' // the run's memory is its own
 	got, err := d.Raw(t.Context(), runID, "asst")
 	if err != nil || got.Message != "Approve" || string(got.Schema) != `{"a":1}` || len(got.Attachments) != 1 ||
-		got.Attachments[0] != host.LiveAttachment(link) || got.Fields != nil {
+		got.Attachments[0] != link || got.Fields != nil {
 		t.Errorf("%+v %v", got, err)
 	}
 	d.AssistanceClosed(runID, "asst")

@@ -27,21 +27,21 @@ type Source struct {
 	end    context.CancelFunc
 	flying sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below; never held across I/O
-	tell    func(string)
-	told    []string
-	token   string
-	got     time.Time // when token was obtained
-	due     time.Time // when to request a new one; zero: never
-	expiry  time.Time // zero: unknown
-	answer  bool      // token was obtained because a server refused another
-	flight  *flight   // the request in progress; may be nil
-	count   int       // number of tokens
-	over    *Error    // no request helps any more
-	failed  *Error    // of the last request
-	holdOff time.Time // no request is made until then
-	hold    time.Duration
-	closed  bool
+	mu       sync.Mutex // guards the fields below; never held across I/O
+	onSecret func(string)
+	secrets  []string // passed to onSecret
+	token    string
+	got      time.Time // when token was obtained
+	due      time.Time // when to request a new one; zero: never
+	expiry   time.Time // zero: unknown
+	renewed  bool      // token was obtained because a server refused another
+	flight   *flight   // the request in progress; may be nil
+	tokens   int       // number obtained
+	fatal    *Error    // no request helps any more
+	failed   *Error    // of the last request
+	retryAt  time.Time // no request is made until then
+	backoff  time.Duration
+	closed   bool
 
 	unsaved *replacement // used only by the flight's goroutine, of which there is one at a time, and then by Close
 }
@@ -57,14 +57,14 @@ type flight struct {
 
 // Bounds of a source.
 const (
-	early       = time.Minute            // how long before its expiry a token is replaced
-	soonest     = time.Second            // a token is kept at least this long
-	refusedAge  = time.Minute            // age of a token from which a second refusal counts
-	mostTokens  = 256                    // in one run
-	requestTime = 45 * time.Second       // for one token, storing included
-	closingTime = 5 * time.Second        // for a request in progress when a run ends
-	firstHold   = 500 * time.Millisecond // after a failure; doubles
-	longestHold = time.Minute
+	early          = time.Minute            // how long before its expiry a token is replaced
+	soonest        = time.Second            // a token is kept at least this long
+	refusedAge     = time.Minute            // age of a token from which a second refusal counts
+	mostTokens     = 256                    // in one run
+	requestTime    = 45 * time.Second       // for one token, storing included
+	closingTime    = 5 * time.Second        // for a request in progress when a run ends
+	firstBackoff   = 500 * time.Millisecond // after a failure; doubles
+	longestBackoff = time.Minute
 )
 
 // NewSource returns a source that has requested nothing yet. Without a keeper it uses client
@@ -75,13 +75,13 @@ func NewSource(c *Client, k Keeper) *Source {
 	return s
 }
 
-// Tell calls f with every secret before the source gives it to anybody: access tokens, refresh
-// tokens and the client's secret. f is called from any goroutine, and for known secrets before Tell
+// OnSecret calls f with every secret before the source gives it to anybody: access tokens, refresh
+// tokens and the client's secret. f is called from any goroutine, and for known secrets before OnSecret
 // returns.
-func (s *Source) Tell(f func(secret string)) {
+func (s *Source) OnSecret(f func(secret string)) {
 	s.mu.Lock()
-	known := s.told
-	s.tell = f
+	known := s.secrets
+	s.onSecret = f
 	s.mu.Unlock()
 	for _, secret := range known {
 		f(secret)
@@ -91,19 +91,17 @@ func (s *Source) Tell(f func(secret string)) {
 	}
 }
 
-// Protect passes a stored secret to the f of Tell.
-func (s *Source) Protect(secret string) { s.learn(secret) }
-
-func (s *Source) learn(secret string) {
+// Protect passes a secret to the f of OnSecret, once.
+func (s *Source) Protect(secret string) {
 	s.mu.Lock()
-	known := slices.Contains(s.told, secret)
+	known := slices.Contains(s.secrets, secret)
 	if !known {
-		s.told = append(s.told, secret)
+		s.secrets = append(s.secrets, secret)
 	}
-	tell := s.tell
+	onSecret := s.onSecret
 	s.mu.Unlock()
-	if tell != nil && !known {
-		tell(secret)
+	if onSecret != nil && !known {
+		onSecret(secret)
 	}
 }
 
@@ -117,7 +115,7 @@ func (s *Source) Current(ctx context.Context, refused string) (string, error) {
 		defer s.mu.Unlock()
 		return s.token, nil
 	}
-	if err := s.held(now); err != nil {
+	if err := s.unavailable(now); err != nil {
 		defer s.mu.Unlock()
 		return s.fallback(now, refused, err)
 	}
@@ -125,8 +123,8 @@ func (s *Source) Current(ctx context.Context, refused string) (string, error) {
 	if f == nil {
 		f = &flight{done: make(chan struct{})}
 		s.flight = f
-		answer := refused != "" && refused == s.token
-		s.flying.Go(func() { s.fly(f, answer) })
+		renewed := refused != "" && refused == s.token
+		s.flying.Go(func() { s.fly(f, renewed) })
 	}
 	s.mu.Unlock()
 	select {
@@ -145,27 +143,27 @@ func (s *Source) Current(ctx context.Context, refused string) (string, error) {
 // usable reports whether the token is as good as a new one. A token that is refused shortly after
 // it was obtained because of another refusal was refused for a different reason.
 func (s *Source) usable(now time.Time, refused string) bool {
-	if s.token == "" || s.over != nil {
+	if s.token == "" || s.fatal != nil {
 		return false
 	}
 	if refused == s.token {
-		return s.answer && now.Sub(s.got) < refusedAge
+		return s.renewed && now.Sub(s.got) < refusedAge
 	}
 	return s.due.IsZero() || now.Before(s.due)
 }
 
-// held returns why no request is made now, or nil.
-func (s *Source) held(now time.Time) error {
+// unavailable returns why no request is made now, or nil.
+func (s *Source) unavailable(now time.Time) error {
 	switch {
-	case s.over != nil:
-		return s.over
+	case s.fatal != nil:
+		return s.fatal
 	case s.closed:
 		return context.Canceled
 	case s.flight != nil:
 		return nil
-	case now.Before(s.holdOff):
+	case now.Before(s.retryAt):
 		return s.failed
-	case s.count >= mostTokens:
+	case s.tokens >= mostTokens:
 		return errorf(CodeLimit, "%s gave %d tokens in this run already", s.client.Host(), mostTokens)
 	}
 	return nil
@@ -173,14 +171,14 @@ func (s *Source) held(now time.Time) error {
 
 // fallback returns a token that is still valid if there is no newer one.
 func (s *Source) fallback(now time.Time, refused string, err error) (string, error) {
-	if s.token != "" && s.token != refused && s.over == nil && (s.expiry.IsZero() || now.Before(s.expiry)) {
+	if s.token != "" && s.token != refused && s.fatal == nil && (s.expiry.IsZero() || now.Before(s.expiry)) {
 		return s.token, nil
 	}
 	return "", err
 }
 
 // fly obtains a token and stores the result.
-func (s *Source) fly(f *flight, answer bool) {
+func (s *Source) fly(f *flight, renewed bool) {
 	ctx, cancel := context.WithTimeout(s.life, requestTime)
 	defer cancel()
 	t, err := s.obtain(ctx)
@@ -190,8 +188,8 @@ func (s *Source) fly(f *flight, answer bool) {
 	defer close(f.done)
 	now := time.Now()
 	if err == nil {
-		s.count++
-		s.token, s.got, s.answer, s.failed, s.hold, s.holdOff = t.AccessToken, now, answer, nil, 0, time.Time{}
+		s.tokens++
+		s.token, s.got, s.renewed, s.failed, s.backoff, s.retryAt = t.AccessToken, now, renewed, nil, 0, time.Time{}
 		s.expiry = t.Expiry
 		s.due = dueAt(now, t.Expiry)
 		return
@@ -202,10 +200,10 @@ func (s *Source) fly(f *flight, answer bool) {
 		e.Err, f.err = err, e
 	}
 	if e.Code == CodeExpired || e.Code == CodeRefused {
-		s.over = e
+		s.fatal = e
 	}
-	s.hold = min(max(2*s.hold, firstHold), longestHold)
-	s.failed, s.holdOff = e, now.Add(s.hold)
+	s.backoff = min(max(2*s.backoff, firstBackoff), longestBackoff)
+	s.failed, s.retryAt = e, now.Add(s.backoff)
 }
 
 // dueAt returns when to replace a token: a minute before it expires, or after half of a short
@@ -224,7 +222,7 @@ func (s *Source) obtain(ctx context.Context) (*oauth2.Token, error) {
 	if s.keeper == nil {
 		t, err := s.client.own(ctx)
 		if err == nil {
-			s.learn(t.AccessToken)
+			s.Protect(t.AccessToken)
 		}
 		return t, err
 	}
@@ -243,11 +241,11 @@ func (s *Source) obtain(ctx context.Context) (*oauth2.Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.learn(t.AccessToken)
+	s.Protect(t.AccessToken)
 	if t.RefreshToken == was.RefreshToken {
 		return t, nil
 	}
-	s.learn(t.RefreshToken)
+	s.Protect(t.RefreshToken)
 	now, err := s.client.authorization(t) // an authorization that the owner entered becomes bound as well
 	if err != nil {
 		return nil, err
@@ -275,7 +273,7 @@ func (s *Source) load() (Stored, error) {
 	case err != nil:
 		return was, &Error{CodeUnavailable, "the authorization cannot be read", err}
 	}
-	s.learn(was.RefreshToken)
+	s.Protect(was.RefreshToken)
 	return was, nil
 }
 

@@ -117,7 +117,7 @@ func TestRefresh(t *testing.T) {
 		s := &oauthtest.Server{Lifetime: time.Hour, Rotate: true, ClientSecret: "the client's"}
 		src, k := refreshing(t, s)
 		var told []string
-		src.Tell(func(v string) { told = append(told, v) })
+		src.OnSecret(func(v string) { told = append(told, v) })
 		first := current(t, src, "")
 		time.Sleep(59*time.Minute - time.Second)
 		if got := current(t, src, ""); got != first || len(s.Asked()) != 1 {

@@ -153,9 +153,9 @@ type Token interface {
 	// Current returns the current value. refused is a value that a server rejected and that should be replaced
 	// if possible, "" for none.
 	Current(ctx context.Context, refused string) (string, error)
-	// Tell makes f be called with every secret that the token has or obtains, before Current returns the value
+	// OnSecret makes f be called with every secret that the token has or obtains, before Current returns the value
 	// that came with it. f may be called from any goroutine.
-	Tell(f func(secret string))
+	OnSecret(f func(secret string))
 }
 
 // checkToken is checkSecrets for a secret that the host obtains.
@@ -193,7 +193,7 @@ func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
 	each(se.bindings, func(b binding.Keeper) { b.SealCurrent(f.Name, handle, t.Current, f.Destinations) })
 	var keepers []binding.Keeper // t may call the function below outside of the loop
 	each(se.bindings, func(b binding.Keeper) { keepers = append(keepers, b) })
-	t.Tell(func(secret string) {
+	t.OnSecret(func(secret string) {
 		for _, k := range keepers {
 			k.Echo(handle, redact.Forms(secret))
 		}
