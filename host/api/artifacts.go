@@ -36,11 +36,11 @@ type artifactAPI struct {
 func (a *artifactAPI) routes() []route {
 	all := "/v1/runs/:runId/artifacts"
 	return documented("api.md#artifacts-and-debug-bundle", []route{
-		{Route: web.Route{Method: "GET", Path: all, Scope: access.ArtifactsRead, Handle: a.listArtifacts},
+		{Route: web.Route{Method: "GET", Path: all, Scope: access.ArtifactsRead, Handle: found(a.listArtifacts)},
 			summary: "The files that a run left and that are still kept, oldest first",
 			answer:  web.List[timeline.Artifact]{}},
 		{Route: web.Route{Method: "GET", Path: all + "/:artifactId", Scope: access.ArtifactsRead,
-			Handle: a.getArtifact},
+			Handle: found(a.artifact)},
 			summary: "What is known of a file that a run left", answer: timeline.Artifact{}},
 		{Route: web.Route{Method: "GET", Path: all + "/:artifactId/content", Scope: access.ArtifactsRead,
 			Handle: a.artifactContent},
@@ -90,17 +90,9 @@ func (a *artifactAPI) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
 	return all[i], nil
 }
 
-func (a *artifactAPI) listArtifacts(c *fiber.Ctx) error {
+func (a *artifactAPI) listArtifacts(c *fiber.Ctx) (web.List[timeline.Artifact], error) {
 	all, err := a.storedArtifacts(c)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, web.List[timeline.Artifact]{Data: all})
-}
-
-func (a *artifactAPI) getArtifact(c *fiber.Ctx) error {
-	x, err := a.artifact(c)
-	return web.Answer(c, x, err)
+	return web.List[timeline.Artifact]{Data: all}, err
 }
 
 // artifactContent streams the file. As for an export, the audit log has it before the first byte is

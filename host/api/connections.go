@@ -32,7 +32,8 @@ func (a *connectionAPI) routes() []route {
 				{name: "connectorName", typ: "string", text: "Only those of a connector."},
 				{name: "ready", typ: "boolean", text: "Only those that could start now, or could not."},
 			}, paging...)},
-		{Route: web.Route{Method: "GET", Path: one, Scope: access.ConnectionsRead, Handle: a.getConnection},
+		{Route: web.Route{Method: "GET", Path: one, Scope: access.ConnectionsRead,
+			Handle: found(a.find.connection)},
 			summary: "One connection", answer: host.Connection{}},
 		{Route: web.Route{Method: "PATCH", Path: one, Scope: access.ConnectionsManage, Keyed: true,
 			Handle: a.changeConnection},
@@ -87,11 +88,6 @@ func (a *connectionAPI) listConnections(c *fiber.Ctx) error {
 			name != "" && x.ConnectorName != name || only && x.Ready != ready
 	})
 	return listed(c, page, all, func(x host.Connection) string { return x.ConnectionID })
-}
-
-func (a *connectionAPI) getConnection(c *fiber.Ctx) error {
-	conn, err := a.find.connection(c)
-	return web.Answer(c, conn, err)
 }
 
 func (a *connectionAPI) changeConnection(c *fiber.Ctx) error {

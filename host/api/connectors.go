@@ -37,11 +37,6 @@ type chooseVersion struct {
 	Version string `json:"version"`
 }
 
-// publishers lists the pinned keys, including those of connectors that are not installed.
-type publishers struct {
-	Data []host.Pin `json:"data"`
-}
-
 // moduleParts are the parts of an upload: the module, its manifest unless embedded, its minisign
 // signature, the publisher's key, its digest, force to install despite warnings, and conformance
 // for connectors that only test clients.
@@ -70,7 +65,7 @@ func (a *connectorAPI) routes() []route {
 			codes: refused},
 		{Route: web.Route{Method: "GET", Path: "/v1/connectors", Scope: access.ManifestRead, Handle: a.listConnectors},
 			summary: "List connectors, each with its connections", query: paging, answer: web.List[host.Connector]{}},
-		{Route: web.Route{Method: "GET", Path: one, Scope: access.ManifestRead, Handle: a.getConnector},
+		{Route: web.Route{Method: "GET", Path: one, Scope: access.ManifestRead, Handle: found(a.connector)},
 			summary: "One connector", answer: host.Connector{}},
 		{Route: web.Route{Method: "GET", Path: one + "/versions", Scope: access.ManifestRead, Handle: a.listVersions},
 			summary: "The installed versions of a connector", query: paging, answer: web.List[connectorVersion]{}},
@@ -82,8 +77,9 @@ func (a *connectorAPI) routes() []route {
 			summary: "Uninstall a connector, or one version",
 			query:   []parameter{{name: "version", typ: "string", text: "Only this version."}},
 			codes:   []string{"connector_in_use"}},
-		{Route: web.Route{Method: "GET", Path: "/v1/publishers", Scope: access.ManifestRead, Whole: true, Handle: a.listPins},
-			summary: "The publishers' keys that are pinned", answer: publishers{}},
+		{Route: web.Route{Method: "GET", Path: "/v1/publishers", Scope: access.ManifestRead, Whole: true,
+			Handle: listAll(a.connectors.Pins)},
+			summary: "The publishers' keys that are pinned", answer: web.List[host.Pin]{}},
 	})
 }
 
@@ -183,11 +179,6 @@ func (a *connectorAPI) connector(c *fiber.Ctx) (host.Connector, error) {
 	return visible.redact(x), err
 }
 
-func (a *connectorAPI) getConnector(c *fiber.Ctx) error {
-	x, err := a.connector(c)
-	return web.Answer(c, x, err)
-}
-
 // listVersions lists the installed version. There is only one at a time.
 func (a *connectorAPI) listVersions(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
@@ -232,12 +223,4 @@ func (a *connectorAPI) uninstallConnector(c *fiber.Ctx) error {
 		return err
 	}
 	return web.Done(c, a.connectors.UninstallConnector(web.Context(c), name, version))
-}
-
-func (a *connectorAPI) listPins(c *fiber.Ctx) error {
-	pins, err := a.connectors.Pins(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, publishers{pins})
 }

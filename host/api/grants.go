@@ -38,7 +38,7 @@ func (a *grantAPI) routes() []route {
 			Handle: a.revokeGrant},
 			summary: "Revoke a grant and cancel the run that has it"},
 		{Route: web.Route{Method: "PUT", Path: of + "/bindings", Scope: access.GrantsApprove, Keyed: true,
-			Handle: a.approve},
+			Handle: answerTo(a.find.connectionID, a.grants.ApproveBindings)},
 			summary: "Approve what a connection may reach", body: host.Bindings{}, answer: host.Bindings{},
 			codes: []string{"binding_not_requested"}},
 	})
@@ -116,17 +116,4 @@ func (a *grantAPI) revokeGrant(c *fiber.Ctx) error {
 		return err
 	}
 	return web.Done(c, a.grants.RevokeGrant(web.Context(c), id, grant))
-}
-
-func (a *grantAPI) approve(c *fiber.Ctx) error {
-	id, err := a.find.connectionID(c)
-	if err != nil {
-		return err
-	}
-	var q host.Bindings
-	if err := web.Body(c, &q); err != nil {
-		return err
-	}
-	b, err := a.grants.ApproveBindings(web.Context(c), id, q)
-	return web.Answer(c, b, err)
 }

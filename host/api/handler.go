@@ -26,6 +26,14 @@ func slugIn(c *fiber.Ctx) (string, error) {
 	return name, nil
 }
 
+// found answers with the thing in the path.
+func found[T any](find func(*fiber.Ctx) (T, error)) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		v, err := find(c)
+		return web.Answer(c, v, err)
+	}
+}
+
 // answer answers with what do returns about the thing in the path.
 func answer[ID, T any](find func(*fiber.Ctx) (ID, error), do func(context.Context, ID) (T, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -83,8 +91,18 @@ func list[T any](all func(context.Context) ([]T, error), id func(T) string) fibe
 
 // listAll answers with all that all returns, on one page.
 func listAll[T any](all func(context.Context) ([]T, error)) fiber.Handler {
+	return listOf(func(*fiber.Ctx) (struct{}, error) { return struct{}{}, nil },
+		func(ctx context.Context, _ struct{}) ([]T, error) { return all(ctx) })
+}
+
+// listOf answers with all that the thing in the path has, on one page.
+func listOf[ID, T any](find func(*fiber.Ctx) (ID, error), all func(context.Context, ID) ([]T, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		found, err := all(web.Context(c))
+		id, err := find(c)
+		if err != nil {
+			return err
+		}
+		found, err := all(web.Context(c), id)
 		if err != nil {
 			return err
 		}

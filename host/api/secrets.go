@@ -13,11 +13,6 @@ type secretValue struct {
 	Value string `json:"value"`
 }
 
-// secrets lists what may be known of secrets.
-type secrets struct {
-	Data []host.Secret `json:"data"`
-}
-
 // secretAPI has the routes of secrets. None of them returns a value.
 type secretAPI struct {
 	find    lookup
@@ -27,8 +22,9 @@ type secretAPI struct {
 func (a *secretAPI) routes() []route {
 	of := "/v1/connections/:connectionId/secrets"
 	return documented("api.md#connections-grants-bindings-secrets", []route{
-		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.listSecrets},
-			summary: "Which secrets there are, and where they may go", answer: secrets{}},
+		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead,
+			Handle: listOf(a.find.connectionID, a.secrets.Secrets)},
+			summary: "Which secrets there are, and where they may go", answer: web.List[host.Secret]{}},
 		{Route: web.Route{Method: "PUT", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true,
 			Handle: a.setSecret},
 			summary: "Store a secret", body: secretValue{}},
@@ -36,21 +32,6 @@ func (a *secretAPI) routes() []route {
 			Handle: a.removeSecret},
 			summary: "Remove a secret"},
 	})
-}
-
-func (a *secretAPI) listSecrets(c *fiber.Ctx) error {
-	id, err := a.find.connectionID(c)
-	if err != nil {
-		return err
-	}
-	list, err := a.secrets.Secrets(web.Context(c), id)
-	if err != nil {
-		return err
-	}
-	if list == nil {
-		list = []host.Secret{}
-	}
-	return web.JSON(c, 200, secrets{list})
 }
 
 func (a *secretAPI) setSecret(c *fiber.Ctx) error {
