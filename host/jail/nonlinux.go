@@ -75,6 +75,3 @@ func MemFD(name string, parts ...[]byte) (*os.File, error) {
 	}
 	return in, nil
 }
-
-// boundChildren does nothing, because these systems have no such sets of capabilities.
-func boundChildren() {}

@@ -21,9 +21,8 @@ func newSpawner() *spawner {
 }
 
 func (s *spawner) run() {
-	runtime.LockOSThread() // never unlocked, because the thread has a lowered priority and bounded children
+	runtime.LockOSThread() // never unlocked, because the thread has a lowered priority
 	yieldPriority()
-	boundChildren()
 	for {
 		select {
 		case job := <-s.work:
