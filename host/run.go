@@ -40,12 +40,12 @@ type StartRun struct {
 	// WorkflowID is a connection id or a connector name.
 	WorkflowID string
 	Mode       string          // full_refresh, incremental or ""
-	Scope      json.RawMessage // nil: the grant's
+	Scope      json.RawMessage `json:",omitempty"` // nil: the grant's
 	Narrow     bool            // stored records may lose fields that Scope leaves out
 	NoPersist  bool
 	Trace      bool // record the actions in the browser
 	// Inputs override the settings of a conformance connector.
-	Inputs    json.RawMessage
+	Inputs    json.RawMessage  `json:",omitempty"`
 	Overrides *Overrides       // overrides for this run; nil for none
 	Budgets   map[string]int64 // by name, in ms; they can only lower the host's
 	Trigger   string           // manual, scheduled or retry; "" is manual

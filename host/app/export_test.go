@@ -56,14 +56,14 @@ func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, plain [
 	return err
 }
 
-// PlaceOf is the place of a host among all for a connection that requires labels, and Candidates
+// PlaceOf is the place of a host among all for a connection that requires labels, and Takers
 // are whom its start is passed on to.
 func PlaceOf(all []store.Member, epoch string, labels []string, draw string) int {
 	return placeOf(all, epoch, fitting(store.Connection{Labels: labels}), draw)
 }
 
-func Candidates(all []store.Member, self string, labels []string) []store.Member {
-	return candidates(all, self, fitting(store.Connection{Labels: labels}))
+func Takers(all []store.Member, self string, labels []string) []store.Member {
+	return takers(all, self, store.Connection{Labels: labels})
 }
 
 // RehearseAs is Rehearse of guests that are changed.

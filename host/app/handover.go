@@ -93,8 +93,7 @@ func (ss *suspendedRuns) hand(ctx context.Context, id store.RunID, all []store.M
 	if err != nil {
 		return err
 	}
-	fits := fitting(c)
-	to := candidates(all, ss.runs.Epoch, func(m store.Member) bool { return opensVault(m) && fits(m) })
+	to := takers(all, ss.runs.Epoch, c)
 	if len(to) == 0 {
 		return nil
 	}

@@ -120,6 +120,12 @@ func candidates(all []store.Member, self string, fits func(store.Member) bool) [
 	return out
 }
 
+// takers returns the candidates for a run of a connection that this host can ask to take it.
+func takers(all []store.Member, self string, c store.Connection) []store.Member {
+	fits := fitting(c)
+	return candidates(all, self, func(m store.Member) bool { return opensVault(m) && fits(m) })
+}
+
 // fits reports whether this host has all that a connection needs: labels, a browser, and the approved
 // directories.
 func (hs *hosts) fits(c store.Connection) bool {
@@ -145,7 +151,8 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return r, false, err
 	}
-	if rs.hosts.fits(c) && rs.controller.Full() == nil && !rs.hosts.draining(all) {
+	here := slices.IndexFunc(all, func(m store.Member) bool { return m.Epoch == rs.Epoch })
+	if here < 0 || !opensVault(all[here]) || rs.hosts.fits(c) && rs.controller.Full() == nil && !all[here].Draining {
 		return r, false, nil
 	}
 	verb := verbStart
@@ -158,7 +165,7 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 	if err != nil {
 		return r, false, err
 	}
-	for _, m := range candidates(all, rs.hosts.Epoch, fitting(c)) {
+	for _, m := range takers(all, rs.hosts.Epoch, c) {
 		out, err := p.ask(ctx, &m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
 		switch {
 		case errors.Is(err, errOrphan):

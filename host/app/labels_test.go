@@ -1,9 +1,11 @@
 package app_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
@@ -62,10 +64,24 @@ func TestPlace(t *testing.T) {
 		t.Errorf("a host without the label has place %d", p)
 	}
 	var ids []string
-	for _, m := range app.Candidates(all, "other", []string{"site=berlin"}) {
+	foreign := member("not-admitted", 16, 0, "site=berlin")
+	foreign.KeyCode = nil
+	for _, m := range app.Takers(append(all, foreign), "other", []string{"site=berlin"}) {
 		ids = append(ids, m.ID)
 	}
 	if !slices.Equal(ids, []string{"free", "full"}) {
 		t.Errorf("a start is passed on to %v", ids)
+	}
+}
+
+// What a start leaves out is left out at the host that it is passed on to.
+func TestStartPassedOn(t *testing.T) {
+	text, err := json.Marshal(host.StartRun{WorkflowID: "notes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got host.StartRun
+	if err := json.Unmarshal(text, &got); err != nil || got.WorkflowID != "notes" || got.Inputs != nil || got.Scope != nil {
+		t.Errorf("%s is read as %+v, %v", text, got, err)
 	}
 }
