@@ -23,26 +23,50 @@ type forks struct {
 // fromSeq that the run does not have, replay_unavailable with details.reason checkpoint_pruned or
 // module_missing, or the refusal of the start.
 func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error) {
+	start, b, err := fs.plan(ctx, q)
+	if err != nil {
+		return store.Run{}, err
+	}
+	r, done, err := fs.runs.startElsewhere(ctx, start, func(passed host.StartRun) (verb string, body any) {
+		q.Start.At = passed.At
+		return verbForkAt, q
+	})
+	if done || err != nil {
+		return r, err
+	}
+	return fs.runs.start(ctx, start, b)
+}
+
+// forkHere starts a branch at the request of another host.
+func (fs *forks) forkHere(ctx context.Context, q host.ForkRun) (store.Run, error) {
+	start, b, err := fs.plan(ctx, q)
+	if err != nil {
+		return store.Run{}, err
+	}
+	return fs.runs.startWith(ctx, start, b)
+}
+
+// plan returns the start of a branch, and what it begins with.
+func (fs *forks) plan(ctx context.Context, q host.ForkRun) (start host.StartRun, b branch, err error) {
 	src, err := fs.forkable(ctx, q)
 	if err != nil {
-		return store.Run{}, asRefusal(err)
+		return start, b, asRefusal(err)
 	}
-	start := q.Start
+	start = q.Start
 	if start.WorkflowID, err = fs.workflowOf(ctx, src); err != nil {
-		return store.Run{}, err
+		return start, b, err
 	}
-	b, err := fs.branchOf(ctx, src, q.FromSeq)
-	if err != nil {
-		return store.Run{}, err
+	if b, err = fs.branchOf(ctx, src, q.FromSeq); err != nil {
+		return start, b, err
 	}
 	moved, err := fs.hasAdvanced(ctx, src, b)
 	if err != nil {
-		return store.Run{}, err
+		return start, b, err
 	}
 	start.NoPersist = start.NoPersist || moved // a branch never moves a cursor backwards
 	start.Trigger = ""
 	start.Request.ForkedFrom = &store.ForkedFrom{RunID: src.ID, FromSeq: q.FromSeq, Mode: "branch"}
-	return fs.runs.start(ctx, start, b)
+	return start, b, nil
 }
 
 // forkable returns the source of a branch. It refuses a run that is active, lacks the event, or whose timeline

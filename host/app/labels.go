@@ -25,10 +25,11 @@ const noLabel = "host_label_missing"
 const maxLabels = 16
 
 // The verbs by which a host has another one start a run. Hosts of versions that do not know StartRun.At do not know the
-// second one.
+// others.
 const (
 	verbStart   = "start"
 	verbStartAt = "start at"
+	verbForkAt  = "fork at"
 )
 
 var labelForm = sync.OnceValue(func() *regexp.Regexp {
@@ -136,8 +137,10 @@ func (hs *hosts) fits(c store.Connection) bool {
 }
 
 // startElsewhere has another host start a run that this one cannot serve, has no place for, or leaves to others because
-// it is drained. done is false if no other host takes the run either; this host then reports why.
-func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Run, done bool, err error) {
+// it is drained. ask returns the command. done is false if no other host takes the run either; this host then reports
+// why.
+func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun,
+	ask func(host.StartRun) (verb string, body any)) (r store.Run, done bool, err error) {
 	p := rs.hosts.peers
 	if p == nil || q.Overrides != nil {
 		return r, false, nil
@@ -155,13 +158,13 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 	if here < 0 || !opensVault(all[here]) || rs.hosts.fits(c) && rs.controller.Full() == nil && !all[here].Draining {
 		return r, false, nil
 	}
-	verb := verbStart
 	if q.With != nil { // its writes join the commit there
 		id := run.NewRunID(store.Now(rs.Store))
 		rec := store.Run{ID: id, TraceID: run.NewTraceID(), Status: "active", Phase: "preparing"}
-		verb, q.At = verbStartAt, &host.StartAt{RunID: rec.ID, TraceID: rec.TraceID, Writes: q.With(rec)}
+		q.At = &host.StartAt{RunID: rec.ID, TraceID: rec.TraceID, Writes: q.With(rec)}
 	}
-	body, err := json.Marshal(q)
+	verb, asked := ask(q)
+	body, err := json.Marshal(asked)
 	if err != nil {
 		return r, false, err
 	}
@@ -188,8 +191,21 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 	return r, false, nil
 }
 
+// askToStart returns the command for a start.
+func askToStart(q host.StartRun) (verb string, body any) {
+	if q.At != nil {
+		return verbStartAt, q
+	}
+	return verbStart, q
+}
+
 // startHere starts a run at the request of another host, and never passes it on.
 func (rs *runs) startHere(ctx context.Context, q host.StartRun) (store.Run, error) {
+	return rs.startWith(ctx, q, branch{})
+}
+
+// startWith starts a run, or a branch, at the request of another host.
+func (rs *runs) startWith(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
 	if q.At != nil {
 		q.With = func(store.Run) []store.Write { return q.At.Writes }
 	}
@@ -197,5 +213,5 @@ func (rs *runs) startHere(ctx context.Context, q host.StartRun) (store.Run, erro
 	if err == nil && !rs.hosts.fits(c) {
 		return store.Run{}, host.Refuse("unavailable", "this host cannot serve the connection")
 	}
-	return rs.start(ctx, q, branch{})
+	return rs.start(ctx, q, b)
 }

@@ -37,7 +37,7 @@ type runs struct {
 
 // StartRun implements host.Runs. A run of the service can always ask its owner, at the broker.
 func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error) {
-	if r, done, err := rs.startElsewhere(ctx, q); done || err != nil {
+	if r, done, err := rs.startElsewhere(ctx, q, askToStart); done || err != nil {
 		return r, err
 	}
 	return rs.start(ctx, q, branch{})

@@ -124,6 +124,7 @@ func (s *Service) joinHosts(ctx context.Context) error {
 	serve(p, "look", s.runs.look)
 	serve(p, verbStart, s.runs.startHere)
 	serve(p, verbStartAt, s.runs.startHere)
+	serve(p, verbForkAt, s.forks.forkHere)
 	serve(p, "take", s.suspended.adopt)
 	serve(p, "cancel", s.runs.cancel)
 	serve(p, "pause", s.runs.pause)

@@ -123,6 +123,15 @@ func TestFromAnywhere(t *testing.T) {
 		}
 		b.wait(passed, served.Over)
 	}
+	var fork struct{ RunID store.RunID }
+	a.do("POST", "/v1/runs/"+string(id)+":fork", map[string]any{"fromSeq": 0, "mode": "branch"}, &fork, "Idempotency-Key", "fork")
+	if at := b.performer(fork.RunID); at != b.id {
+		t.Errorf("a branch started at a host that is drained is at host %q", at)
+	}
+	if _, err := a.Cancel(soon(t), fork.RunID); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(fork.RunID, served.Over)
 	b.do("DELETE", "/v1/hosts/"+a.id+"/drain", nil, nil)
 	until(t, "a starts runs again", func() bool {
 		id := a.begin("asks")
