@@ -135,6 +135,54 @@ func TestOpen(t *testing.T) {
 	s.Exec(t, database, `DROP SCHEMA sluice, mine CASCADE; DROP ROLE lesser`)
 }
 
+// A user that loses rights in the middle is told the statement that gives them back, and after that nothing is missing.
+func TestLostRights(t *testing.T) {
+	s := server.Shared(t)
+	database := strings.TrimPrefix(parsed(t, server.New(t)).Path, "/")
+	s.Exec(t, "postgres", `CREATE ROLE loser LOGIN PASSWORD '`+secret+`'`)
+	s.Exec(t, database, `CREATE SCHEMA sluice; GRANT USAGE, CREATE ON SCHEMA sluice TO loser; REVOKE ALL ON DATABASE `+
+		quoted(database)+` FROM public; GRANT CONNECT, TEMPORARY ON DATABASE `+quoted(database)+` TO loser`)
+	t.Cleanup(func() { s.Exec(t, database, `DROP SCHEMA sluice CASCADE; DROP OWNED BY loser; DROP ROLE loser`) })
+	at, src := s.URL("loser", secret, database), &source{}
+	put := func() { src.put(fmt.Sprint("k", len(src.changes)), fmt.Sprintf(`{"n":1,"f%d":2}`, len(src.changes))) }
+	put()
+	if err := src.bring(t.Context(), open(t, at), destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	for _, lose := range []string{
+		`ALTER TABLE sluice.mail_items OWNER TO CURRENT_USER`,
+		`ALTER TABLE sluice.mail_items OWNER TO CURRENT_USER; GRANT ALL ON sluice.mail_items TO loser`, // but ALTER TABLE
+		`REVOKE ALL ON SCHEMA sluice FROM loser`,
+		`REVOKE ALL ON DATABASE ` + quoted(database) + ` FROM loser`,
+		`ALTER TABLE sluice._sluice_meta OWNER TO CURRENT_USER`,
+	} {
+		s.Exec(t, database, lose)
+		put()
+		sink, err := postgres.Kind{}.Open(t.Context(), at, owner)
+		if err == nil {
+			err = src.bring(t.Context(), sink, destination.Current)
+			_ = sink.Close()
+		}
+		if err == nil {
+			t.Errorf("after %s it goes on", lose)
+			continue
+		}
+		_, statement, ok := strings.Cut(err.Error(), "; an administrator of the database "+database+" can run: ")
+		if !ok {
+			t.Fatalf("after %s: %v", lose, err)
+		}
+		s.Exec(t, database, statement)
+		if err := src.bring(t.Context(), open(t, at), destination.Current); err != nil {
+			t.Errorf("after %s, and %s: %v", lose, statement, err)
+		}
+	}
+	if got := one(t, at, "SELECT count(*) FROM sluice.mail_items"); got != fmt.Sprint(len(src.changes)) {
+		t.Errorf("there are %s rows of %d", got, len(src.changes))
+	}
+}
+
+func quoted(name string) string { return `"` + name + `"` }
+
 // pretender is a server that answers what clients say first, and then is silent.
 func pretender(t *testing.T, answer func(c net.Conn, said []byte)) string {
 	t.Helper()

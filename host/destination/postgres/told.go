@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -69,6 +70,24 @@ func (s *Sink) mayNot(err error, what, statement string) error {
 	return err
 }
 
+// missing finds what a right is missing on, in a message of a server that speaks English.
+var missing = regexp.MustCompile(`(?:for|of|in) (table|relation|database) "?(.+?)"?$`)
+
+// lost returns the sentence about a right that the user had when the destination was opened.
+func (s *Sink) lost(e *pgconn.PgError) string {
+	user, schema := quote(s.address.config.User), quote(s.address.schema)
+	statement := "GRANT USAGE, CREATE ON SCHEMA " + schema + " TO " + user
+	switch m := missing.FindStringSubmatch(e.Message); {
+	case m == nil:
+	case m[1] == "database":
+		statement = "GRANT CONNECT, TEMPORARY ON DATABASE " + quote(m[2]) + " TO " + user
+	default:
+		statement = "ALTER TABLE " + s.in(m[2]) + " OWNER TO " + user
+	}
+	return fmt.Sprintf("the user %s lacks a right that it had (%s); an administrator of the database %s can run: %s",
+		s.clean(s.address.config.User), s.clean(e.Message), s.clean(s.address.config.Database), s.clean(statement))
+}
+
 // sentences maps error codes of the server, or classes of them, to the beginning of the message.
 var sentences = map[string]string{
 	"08":    "the connection to the server broke",
@@ -81,7 +100,6 @@ var sentences = map[string]string{
 	"3D000": "the server has no such database",
 	"40":    "another transaction was in the way",
 	"42":    "somebody changed the table; rebuild the destination",
-	noRight: "the user lacks a right",
 	"42P07": "there is something of that name already",
 	"53":    "the server lacks something",
 	"53100": "the disk of the server is full",
@@ -102,6 +120,9 @@ var sentences = map[string]string{
 // saidBy returns a sentence with the server's message. The detail is only included where it names what depends on a
 // table, because otherwise it contains data of records.
 func (s *Sink) saidBy(e *pgconn.PgError) string {
+	if e.Code == noRight {
+		return s.lost(e)
+	}
 	sentence, known := sentences[e.Code]
 	if !known && len(e.Code) > 2 {
 		sentence, known = sentences[e.Code[:2]]
