@@ -199,7 +199,7 @@ func (m *Mirror) refresh(ctx context.Context, c store.Connection) (_ *duplicate,
 		return nil, r
 	case ctx.Err() != nil:
 		return nil, err
-	case full(err):
+	case sqlite.IsFull(err):
 		return nil, host.Refuse("store_no_space",
 			"the disk is full, so connection %s cannot be copied for queries; free some space and ask again", c.ID)
 	}
@@ -212,15 +212,10 @@ func damaged(err error) bool {
 	for _, of := range []error{sqlite3.CORRUPT, sqlite3.NOTADB, sqlite3.CANTOPEN, sqlite3.IOERR, destination.ErrForeign,
 		syscall.EISDIR} {
 		if errors.Is(err, of) {
-			return !full(err)
+			return !sqlite.IsFull(err)
 		}
 	}
 	return errors.As(err, new(destination.Blocked))
-}
-
-// full reports whether an error says that the disk is full.
-func full(err error) bool {
-	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE) || errors.Is(err, syscall.ENOSPC)
 }
 
 func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (err error) {

@@ -206,7 +206,7 @@ func (s *session) wrong(err error) error {
 	case errors.Is(err, sqlite3.FULL) && s.scratch.over():
 		return host.Refuse("query_limit", "the query sorts more than %d MiB; narrow it with WHERE, or order by less",
 			s.scratch.most>>20)
-	case full(err):
+	case sqlite.IsFull(err):
 		return host.Refuse("store_no_space",
 			"the disk is full, and the query has to sort on it; free some space and ask again")
 	case errors.Is(err, sqlite3.TOOBIG):

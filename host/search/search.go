@@ -246,7 +246,8 @@ func damaged(err error) bool {
 
 // full reports whether an error says that the disk is full.
 func full(err error) bool {
-	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE) || errors.Is(err, syscall.ENOSPC)
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE) || errors.Is(err, sqlite3.IOERR_SHMSIZE) ||
+		errors.Is(err, syscall.ENOSPC)
 }
 
 func (xs *Indexes) tryConnection(ctx context.Context, f *cache.File[place], c store.Connection, q host.SearchQuery,

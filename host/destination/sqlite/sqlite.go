@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -162,6 +163,13 @@ func (s *Sink) own(ctx context.Context, do func() error) error {
 	}))
 }
 
+// IsFull reports whether an error says that the disk is full. The log's index, which is shared memory in a file, has a
+// code of its own.
+func IsFull(err error) bool {
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE) || errors.Is(err, sqlite3.IOERR_SHMSIZE) ||
+		errors.Is(err, syscall.ENOSPC)
+}
+
 // told adds an explanation for the owner to an error of SQLite.
 func told(err error) error {
 	switch {
@@ -169,7 +177,7 @@ func told(err error) error {
 		return nil
 	case errors.Is(err, sqlite3.NOTADB):
 		return fmt.Errorf("%w: the file is no database of SQLite", destination.ErrForeign)
-	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_WRITE):
+	case IsFull(err):
 		return fmt.Errorf("the disk is full: %w", err)
 	case errors.Is(err, sqlite3.CORRUPT):
 		return fmt.Errorf("the file is damaged; remove it, and it is made anew: %w", err)
