@@ -87,7 +87,8 @@ func TestAuditOfHosts(t *testing.T) {
 	if got := targets(entries(t, atA, host.AuditQuery{}), ""); got != "a1" {
 		t.Fatalf("a host does not show what was done at it: %s", got)
 	}
-	if err := atB.Audit(host.As(t.Context(), host.Principal{ID: "key:one"}), "key.created", "b1", "done", nil); err != nil {
+	byKey := host.As(t.Context(), host.Principal{ID: "key:one"})
+	if err := atB.Audit(byKey, "key.created", "b1", "done", nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := targets(entries(t, atB, host.AuditQuery{}), ""); got != "a1 b1" {

@@ -85,7 +85,8 @@ func TestAuthorizationAtAnotherHost(t *testing.T) {
 	if err := atB.CancelAuthorization(ctx, a.id); err != nil || under.Err() == nil {
 		t.Errorf("it is cancelled at another host: %v", err)
 	}
-	for _, id := range []string{a.id, "aut_none", "aut_none_0123456789abcdef", "aut_none_" + b.ID[len(hostPrefix):], "x", ""} {
+	for _, id := range []string{a.id, "aut_none", "aut_none_0123456789abcdef", "aut_none_" + b.ID[len(hostPrefix):], "x",
+		""} {
 		if _, err := atB.Authorization(ctx, id, ""); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%q, which there is not: %v", id, err)
 		}

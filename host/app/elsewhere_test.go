@@ -98,8 +98,8 @@ func TestPerformedElsewhere(t *testing.T) {
 		_, err := look(t.Context(), atB, id)
 		var away *host.Refusal
 		page := "https://a.example/ui/runs/" + string(id)
-		if !errors.As(err, &away) || away.Code != "conflict" || away.Details["hostId"] != a.ID || away.Details["url"] != page ||
-			!strings.Contains(away.Message, a.ID) || !strings.Contains(away.Message, page) {
+		if !errors.As(err, &away) || away.Code != "conflict" || away.Details["hostId"] != a.ID ||
+			away.Details["url"] != page || !strings.Contains(away.Message, a.ID) || !strings.Contains(away.Message, page) {
 			t.Errorf("%s at another host: %v", name, err)
 		}
 		if there, err := look(t.Context(), atB, unknown); there || err != nil {

@@ -124,8 +124,8 @@ func TestAuditLogOfAll(t *testing.T) {
 	if err != nil || strings.Count(out, "all as written") != 4 || !strings.Contains(out, "copied from host "+old+": ") {
 		t.Errorf("sluice audit verify: %v\n%s", err, out)
 	}
-	c.server.Exec(t, postgres.NameOf(c.database), `delete from sluice_store.document where kind = 'audit-entry' and convert_from(id, 'UTF8') like '%/`+
-		old+`/%/%2'`)
+	c.server.Exec(t, postgres.NameOf(c.database), `delete from sluice_store.document
+		where kind = 'audit-entry' and convert_from(id, 'UTF8') like '%/`+old+`/%/%2'`)
 	out, err = b.command("audit", "verify")
 	if err == nil || !strings.Contains(out, "follows entry 1") {
 		t.Errorf("sluice audit verify of a copy with a gap: %v\n%s", err, out)
