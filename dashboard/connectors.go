@@ -17,31 +17,19 @@ type connectorUI struct {
 }
 
 func (u *connectorUI) routes() []web.Route {
-	return []web.Route{
-		page("/ui/connectors", u.listConnectors),
-		live("/ui/live/connectors", u.connectorsLive),
+	return append(renewed(u.frame, "/ui/connectors",
+		content{Title: "Connectors", Nav: "connectors", Live: "/ui/live/connectors"}, u.lookConnectors, "list"),
 		upload("/ui/connectors/inspect", u.inspect),
 		upload("/ui/connectors", u.install),
 		page("/ui/connectors/:connectorName", u.showConnector),
 		page("/ui/connectors/:connectorName/connect", u.review),
 		action("/ui/connectors/:connectorName/uninstall", u.uninstall),
-	}
+	)
 }
 
-func (u *connectorUI) listConnectors(c *fiber.Ctx) error {
-	all, err := u.connectors.Connectors(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return u.show(c, "connectors", content{Title: "Connectors", Nav: "connectors", Live: "/ui/live/connectors",
-		Body: galleryOf(all)})
-}
-
-func (u *connectorUI) connectorsLive(c *fiber.Ctx) error {
-	return u.follow(c, "connectors", func(ctx context.Context) (any, error) {
-		all, err := u.connectors.Connectors(ctx)
-		return galleryOf(all), err
-	}, "list")
+func (u *connectorUI) lookConnectors(ctx context.Context) (gallery, error) {
+	all, err := u.connectors.Connectors(ctx)
+	return galleryOf(all), err
 }
 
 func (u *connectorUI) showConnector(c *fiber.Ctx) error {

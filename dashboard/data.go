@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
@@ -30,10 +28,7 @@ type dataUI struct {
 }
 
 func (u *dataUI) routes() []web.Route {
-	return []web.Route{
-		page("/ui/data", u.showData),
-		live("/ui/live/data", u.dataLive),
-	}
+	return renewed(u.frame, "/ui/data", content{Title: "Data", Nav: "data", Live: "/ui/live/data"}, u.lookData, "collected")
 }
 
 // dataBody lists all connections with their streams and the largest streams.
@@ -109,16 +104,4 @@ func (b *dataBody) storage() {
 	for i := range b.Largest {
 		b.Largest[i].Share = round(float64(b.Largest[i].Bytes) * 100 / float64(max(b.Largest[0].Bytes, 1)))
 	}
-}
-
-func (u *dataUI) showData(c *fiber.Ctx) error {
-	b, err := u.lookData(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return u.show(c, "data", content{Title: "Data", Nav: "data", Live: "/ui/live/data", Body: b})
-}
-
-func (u *dataUI) dataLive(c *fiber.Ctx) error {
-	return u.follow(c, "data", func(ctx context.Context) (any, error) { return u.lookData(ctx) }, "collected")
 }

@@ -131,29 +131,15 @@ func daysOf(first time.Time, days []uint64) plot {
 
 func (u *destinationUI) routes() []web.Route {
 	one := "/ui/data/destinations/:name"
-	return []web.Route{
-		page("/ui/data/destinations", u.listDestinations),
-		live("/ui/live/destinations", u.destinationsLive),
+	return append(renewed(u.frame, "/ui/data/destinations",
+		content{Title: "Destinations", Nav: "data", Live: "/ui/live/destinations"}, u.lookDestinations, "destinations"),
 		action("/ui/data/destinations", u.addDestination),
 		action(one+"/sync", button(slugOf, u.sync)),
 		action(one+"/pause", button(slugOf, u.setPaused(true))),
 		action(one+"/resume", button(slugOf, u.setPaused(false))),
 		action(one+"/rebuild", button(slugOf, u.rebuild)),
 		action(one+"/remove", button(slugOf, u.destinations.RemoveDestination)),
-	}
-}
-
-func (u *destinationUI) listDestinations(c *fiber.Ctx) error {
-	all, err := u.lookDestinations(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return u.show(c, "destinations", content{Title: "Destinations", Nav: "data", Live: "/ui/live/destinations", Body: all})
-}
-
-func (u *destinationUI) destinationsLive(c *fiber.Ctx) error {
-	return u.follow(c, "destinations", func(ctx context.Context) (any, error) { return u.lookDestinations(ctx) },
-		"destinations")
+	)
 }
 
 // addDestination adds a destination. The address may contain credentials, so the body is wiped.

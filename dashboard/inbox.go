@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
-
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/stream"
@@ -119,11 +117,8 @@ type inboxUI struct {
 }
 
 func (u *inboxUI) routes() []web.Route {
-	return []web.Route{
-		page("/ui/inbox", u.showInbox),
-		live("/ui/live/inbox", u.inboxLive),
-		live("/ui/live/badge", u.badgeLive),
-	}
+	return append(renewed(u.frame, "/ui/inbox", content{Title: "Needs me", Nav: "inbox", Live: "/ui/live/inbox"},
+		u.lookInbox, "asks"), live("/ui/live/badge", u.badgeLive))
 }
 
 func (u *inboxUI) lookInbox(ctx context.Context) (inboxBody, error) {
@@ -151,16 +146,4 @@ func (u *inboxUI) lookInbox(ctx context.Context) (inboxBody, error) {
 		b.Asks = append(b.Asks, a)
 	}
 	return b, nil
-}
-
-func (u *inboxUI) showInbox(c *fiber.Ctx) error {
-	b, err := u.lookInbox(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return u.show(c, "inbox", content{Title: "Needs me", Nav: "inbox", Live: "/ui/live/inbox", Body: b})
-}
-
-func (u *inboxUI) inboxLive(c *fiber.Ctx) error {
-	return u.follow(c, "inbox", func(ctx context.Context) (any, error) { return u.lookInbox(ctx) }, "asks")
 }

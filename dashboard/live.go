@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -78,6 +79,26 @@ func (u *frame) follow(c *fiber.Ctx, page string, look func(context.Context) (an
 		}
 		return rest, d.send(ctx, out, body, parts...)
 	})
+}
+
+// renewed returns the route of a page and that of the stream that renews parts of it, both of what look returns. p.Live
+// ends with the name of the template.
+func renewed[T any](u *frame, path string, p content, look func(context.Context) (T, error),
+	parts ...string) []web.Route {
+	name := strings.TrimPrefix(p.Live, "/ui/live/")
+	return []web.Route{
+		page(path, func(c *fiber.Ctx) error {
+			p := p
+			var err error
+			if p.Body, err = look(web.Context(c)); err != nil {
+				return err
+			}
+			return u.show(c, name, p)
+		}),
+		live(p.Live, func(c *fiber.Ctx) error {
+			return u.follow(c, name, func(ctx context.Context) (any, error) { return look(ctx) }, parts...)
+		}),
+	}
 }
 
 // serve opens a stream and answers with it.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
@@ -43,10 +41,8 @@ type overviewUI struct {
 }
 
 func (u *overviewUI) routes() []web.Route {
-	return []web.Route{
-		page("/ui/", u.showOverview),
-		live("/ui/live/overview", u.overviewLive),
-	}
+	return renewed(u.frame, "/ui/", content{Title: "Overview", Nav: "overview", Live: "/ui/live/overview"}, u.lookOverview,
+		"asks", "today", "connections", "beside")
 }
 
 func (u *overviewUI) lookOverview(ctx context.Context) (b overviewBody, err error) {
@@ -138,19 +134,6 @@ func rank(c connectionRow) int {
 }
 
 func nameOf(c host.Connection) string { return cmp.Or(c.DisplayName, c.ConnectionID) }
-
-func (u *overviewUI) showOverview(c *fiber.Ctx) error {
-	b, err := u.lookOverview(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return u.show(c, "overview", content{Title: "Overview", Nav: "overview", Live: "/ui/live/overview", Body: b})
-}
-
-func (u *overviewUI) overviewLive(c *fiber.Ctx) error {
-	return u.follow(c, "overview", func(ctx context.Context) (any, error) { return u.lookOverview(ctx) },
-		"asks", "today", "connections", "beside")
-}
 
 // freshness returns the tone for the age of the newest data.
 func freshness(now, t time.Time) string {

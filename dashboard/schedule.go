@@ -120,14 +120,13 @@ type scheduleUI struct {
 
 func (u *scheduleUI) routes() []web.Route {
 	one := "/ui/connections/:connectionId/schedule"
-	return []web.Route{
+	return append(renewed(u.frame, "/ui/schedules",
+		content{Title: "Schedules", Nav: "schedules", Live: "/ui/live/schedules"}, u.lookSchedules, "schedules"),
 		action(one, u.putSchedule),
 		action(one+"/pause", button(connectionOf, unshown(u.schedules.PauseSchedule))),
 		action(one+"/resume", button(connectionOf, unshown(u.schedules.ResumeSchedule))),
 		action(one+"/delete", button(connectionOf, u.schedules.DeleteSchedule)),
-		page("/ui/schedules", u.listSchedules),
-		live("/ui/live/schedules", u.schedulesLive),
-	}
+	)
 }
 
 func (u *scheduleUI) putSchedule(c *fiber.Ctx) error {
@@ -177,16 +176,4 @@ func (u *scheduleUI) lookSchedules(ctx context.Context) ([]host.Connection, erro
 	all, err := u.connections.Connections(ctx)
 	slices.SortFunc(all, byName)
 	return all, err
-}
-
-func (u *scheduleUI) listSchedules(c *fiber.Ctx) error {
-	all, err := u.lookSchedules(web.Context(c))
-	if err != nil {
-		return err
-	}
-	return u.show(c, "schedules", content{Title: "Schedules", Nav: "schedules", Live: "/ui/live/schedules", Body: all})
-}
-
-func (u *scheduleUI) schedulesLive(c *fiber.Ctx) error {
-	return u.follow(c, "schedules", func(ctx context.Context) (any, error) { return u.lookSchedules(ctx) }, "schedules")
 }
