@@ -1,11 +1,75 @@
 package schedule
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
 )
+
+// Put creates or replaces the schedule of a connection. If revision is not nil it must equal the
+// current revision, 0 if there is no schedule; otherwise Put fails with precondition_failed. Other
+// refusals are schedule_invalid and schedule_ineligible; store.ErrNotFound if there is no such
+// connection.
+func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q host.ScheduleDefinition,
+	revision *uint64) (out host.Schedule, created bool, err error) {
+	now := s.now()
+	def, err := define(q, now, s.shortest)
+	if err != nil {
+		return out, false, err
+	}
+	conn, err := s.source.ScheduledConnection(ctx, id)
+	if err != nil {
+		return out, false, err
+	}
+	if reason := conn.Policy.Refuses(); reason != "" && def.Enabled {
+		return out, false, ineligible(reason, "Its connector is to be run by hand only; it cannot be scheduled.")
+	}
+	if def.Enabled && singleUse(conn.Grant) {
+		return out, false, errSingleUse
+	}
+	d, err := s.replace(ctx, id, def, revision)
+	if err != nil {
+		return out, false, err
+	}
+	out, err = s.project(ctx, id, d)
+	return out, d.Revision == 1, err
+}
+
+// singleUse reports whether a grant is for a single run, which no schedule should consume. An
+// existing schedule continues as its gates decide.
+func singleUse(g *store.Grant) bool { return g != nil && g.AccessMode == "single_use" }
+
+var errSingleUse = ineligible("single_use_grant",
+	"Its grant is for a single run; approve a continuous one to schedule it.")
+
+func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def host.ScheduleTerms,
+	revision *uint64) (document, error) {
+	return s.documents.edit(ctx, id, true, func(d *document) ([]store.Write, error) {
+		if revision != nil && *revision != d.Revision {
+			return nil, revised(d.Revision)
+		}
+		if err := s.documents.observe(ctx, id, d); err != nil {
+			return nil, err
+		}
+		d.Definition = def
+		d.restart()
+		d.Revision++
+		return nil, s.documents.restart(d, s.now())
+	})
+}
+
+// restart clears what kept a schedule from running when it is replaced or resumed.
+func (d *document) restart() {
+	d.Silent, d.Poisoned = "", false
+	if d.Grant != nil {
+		g := *d.Grant
+		g.Restarted = true
+		d.Grant = &g
+	}
+}
 
 // define checks a request. The error is a *host.Refusal with schedule_invalid and the field. A cron
 // expression that does not fire within five years is refused, and so is an interval below shortest.
