@@ -77,7 +77,7 @@ type Options struct {
 	// AskFor is how long a call waits for approval; 0 means two minutes.
 	AskFor time.Duration
 	Log    *slog.Logger     // nil discards messages
-	Now    func() time.Time // nil means time.Now
+	Now    func() time.Time // nil means the clock of Store
 }
 
 // A Call is a call to be logged, with its caller.
@@ -143,7 +143,7 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = func() time.Time { return store.Now(o.Store) }
 	}
 	if o.Audited == nil {
 		o.Audited = func(_ context.Context, _, _ string, do func() error) error { return do() }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
@@ -155,4 +156,27 @@ func TestDecidedAtAnotherHost(t *testing.T) {
 	}
 	a.must(a.gateway.DecideCall(t.Context(), "notes", id, false))
 	<-out
+}
+
+// An early store has a clock that is ahead of this machine's.
+type early struct{ store.Store }
+
+func (early) Now() time.Time { return time.Now().Add(10 * time.Minute) }
+
+// An assistant expires by the clock of the store, at whichever host it is.
+func TestExpiresByStoreClock(t *testing.T) {
+	w := newWorld(t)
+	g, err := assistant.Open(t.Context(), assistant.Options{Store: early{w.store}, Dir: t.TempDir(), Runs: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.CloseAssistants()
+	for in, over := range map[time.Duration]bool{5 * time.Minute: true, time.Hour: false} {
+		until := time.Now().Add(in)
+		_, err := g.AddAssistant(t.Context(), host.NewAssistant{Name: "notes", AssistantTerms: host.AssistantTerms{
+			ExpiresAt: &until, Connections: []host.AssistantGrant{{ConnectionID: "mail"}}}})
+		if (err != nil) != over {
+			t.Errorf("one that expires in %s of this machine, and %s later in the store: %v", in, 10*time.Minute, err)
+		}
+	}
 }

@@ -53,7 +53,7 @@ type Options struct {
 	Audited func(ctx context.Context, action, name string, do func() error) error
 	Log     *slog.Logger // nil discards messages
 
-	Now func() time.Time // nil means time.Now
+	Now func() time.Time // nil means the clock of Store
 }
 
 // Feeds implements host.Destinations with the destinations that this host feeds. It is safe for concurrent use.
@@ -91,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Feeds, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = func() time.Time { return store.Now(o.Store) }
 	}
 	if o.Audited == nil {
 		o.Audited = func(_ context.Context, _, _ string, do func() error) error { return do() }

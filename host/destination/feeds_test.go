@@ -560,3 +560,23 @@ func TestMarksInTheHost(t *testing.T) {
 		t.Errorf("%d bodies: %s", n, bodies)
 	}
 }
+
+// An early store has a clock that is ahead of this machine's.
+type early struct{ store.Store }
+
+func (early) Now() time.Time { return time.Now().Add(10 * time.Minute) }
+
+// What is stored of a destination goes by the clock of the store, for another host may go on with it.
+func TestClockOfTheStore(t *testing.T) {
+	w := newWorld(t)
+	st := early{w.store}
+	fs, err := destination.Open(t.Context(),
+		destination.Options{Store: st, Secrets: w.secrets, Kinds: w.kinds, Host: "host-1"})
+	w.must(err)
+	t.Cleanup(fs.Close)
+	d, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + filepath.Join(t.TempDir(), "out.db")})
+	w.must(err)
+	if d.CreatedAt.Before(st.Now().Add(-time.Minute)) {
+		t.Errorf("it was made at %s, which is %s", d.CreatedAt, st.Now())
+	}
+}
