@@ -21,8 +21,9 @@ func newSpawner() *spawner {
 }
 
 func (s *spawner) run() {
-	runtime.LockOSThread() // never unlocked, because the thread has a lowered priority
+	runtime.LockOSThread() // never unlocked, because the thread has a lowered priority and bounded children
 	yieldPriority()
+	boundChildren()
 	for {
 		select {
 		case job := <-s.work:

@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/sluicehost/sluice/host/jail"
 )
@@ -125,6 +127,22 @@ func TestEveryThread(t *testing.T) {
 		}
 	}
 	t.Logf("%d threads, %+v", len(tasks), r.Isolation)
+}
+
+// A worker of root begins with what it needs to enter the jail: it can regain no other capability, and has no bounding
+// set to empty.
+func TestBoundFromTheStart(t *testing.T) {
+	w := start(t, launcher(t, jail.Options{}))
+	if os.Geteuid() != 0 || slices.Contains(w.Identity().Namespaces, jail.NamespaceUser) {
+		t.Skip("SKIPPED: a worker in a user namespace begins with every capability in it")
+	}
+	got := status(t, fmt.Sprintf("/proc/%d/status", w.PID()), map[string]string{"CapPrm": "", "CapBnd": ""})
+	const entering = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH |
+		1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT
+	permitted, err := strconv.ParseUint(got["CapPrm"], 16, 64)
+	if bounding := strings.Trim(got["CapBnd"], "0"); err != nil || permitted&^entering != 0 || bounding != "" {
+		t.Errorf("%v, %v", got, err)
+	}
 }
 
 // A worker yields to its host, is the first to go when memory is short, and can
