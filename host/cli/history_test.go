@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/term"
 
 	"github.com/sluicehost/sluice/host"
 )
@@ -88,6 +92,24 @@ func TestCompleteHostileNames(t *testing.T) {
 	} {
 		if got, pos, ok := complete(line, len(line), words); ok != (want != "") || got != want || ok && pos != len(want) {
 			t.Errorf("%q: %.80q %d %v", line, got, pos, ok)
+		}
+	}
+}
+
+// TestReadStatement: a statement has several lines; of one that the terminal cuts nothing is run.
+func TestReadStatement(t *testing.T) {
+	long := "SELECT '" + strings.Repeat("\u00e9", 5000) + "';"
+	in := strings.Join([]string{"SELECT", "1;", long, "SELECT '" + strings.Repeat("x", 4080) + "';", "quit", ""}, "\r")
+	terminal := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{strings.NewReader(in), io.Discard}, "")
+	for _, want := range []struct {
+		statement string
+		err       error
+	}{{"SELECT\n1;", nil}, {"", errLineTooLong}, {"SELECT '" + strings.Repeat("x", 4080) + "';", nil}, {"", io.EOF}} {
+		if got, err := readStatement(terminal); got != want.statement || !errors.Is(err, want.err) {
+			t.Errorf("%.40q, %v, want %.40q, %v", got, err, want.statement, want.err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -329,33 +330,54 @@ func (c queryCommands) readStatements(ctx context.Context, k *client.Client, f *
 		}
 		return complete(line, pos, words)
 	}
-	for statement := ""; ; {
-		line, err := t.ReadLine()
+	for {
+		statement, err := readStatement(t)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errLineTooLong) {
 			return usagef("read from the terminal: %w", err)
 		}
-		statement = strings.TrimSpace(statement + "\n" + line)
-		switch {
-		case statement == "":
-			continue
-		case statement == "exit" || statement == "quit" || statement == `\q`:
-			return nil
-		case !strings.HasSuffix(statement, ";"):
-			t.SetPrompt("   ...> ")
-			continue
-		}
 		cooked()
-		if err := c.ask(ctx, k, statement, f); err != nil {
+		if err == nil {
+			err = c.ask(ctx, k, statement, f)
+		}
+		if err != nil {
 			c.warnf("%s", abi.Clean(err.Error()))
 		}
 		if _, err := term.MakeRaw(int(in.Fd())); err != nil { // #nosec G115 -- a descriptor
 			return usagef("read from the terminal: %w", err)
 		}
-		statement = ""
-		t.SetPrompt("sluice> ")
+	}
+}
+
+// maxTyped is the number of characters that the terminal takes of a line. It drops the rest without a word.
+const maxTyped = 4096
+
+var errLineTooLong = fmt.Errorf(
+	"a line is longer than %d characters; give the statement in several, or on standard input: sluice query < FILE",
+	maxTyped-1)
+
+// readStatement reads lines up to one that ends with a semicolon. It returns io.EOF for exit, too.
+func readStatement(t *term.Terminal) (string, error) {
+	t.SetPrompt("sluice> ")
+	for statement := ""; ; {
+		line, err := t.ReadLine()
+		if err != nil {
+			return "", err
+		}
+		statement = strings.TrimSpace(statement + "\n" + line)
+		switch {
+		case utf8.RuneCountInString(line) >= maxTyped:
+			return "", errLineTooLong
+		case statement == "":
+			continue
+		case statement == "exit" || statement == "quit" || statement == `\q`:
+			return "", io.EOF
+		case strings.HasSuffix(statement, ";"):
+			return statement, nil
+		}
+		t.SetPrompt("   ...> ")
 	}
 }
 
