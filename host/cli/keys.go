@@ -147,12 +147,8 @@ func (c keyCommands) listKeys() *cobra.Command {
 		Long:    "Lists API keys, revoked and expired ones too, never a secret. With --json: one array.",
 		Example: "  sluice keys list",
 		Args:    args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var all []access.Key
-			err := c.withStoredData(cmd.Context(), func(k *client.Client) (err error) {
-				all, err = k.Keys(cmd.Context())
-				return err
-			})
+		RunE: c.stored(func(ctx context.Context, k *client.Client, _ []string) error {
+			all, err := k.Keys(ctx)
 			if err != nil {
 				return err
 			}
@@ -166,7 +162,7 @@ func (c keyCommands) listKeys() *cobra.Command {
 					strings.Join(convertNames[string](key.Scopes), " ")})
 			}
 			return c.printList(all, []string{"key", "name", "status", "mode", "made", "used", "scopes"}, rows)
-		},
+		}),
 	}
 }
 
@@ -176,16 +172,15 @@ func (c keyCommands) revokeKey() *cobra.Command {
 		Long:    "Revokes an API key, by its id. Streams that it holds open end within a minute.",
 		Example: "  sluice keys revoke key_01J9ZKM3",
 		Args:    args(1, 1, "one key id"),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			err := c.withStoredData(cmd.Context(), func(k *client.Client) error { return k.RevokeKey(cmd.Context(), a[0]) })
+		RunE: c.stored(func(ctx context.Context, k *client.Client, a []string) error {
+			err := k.RevokeKey(ctx, a[0])
 			if errors.Is(err, store.ErrNotFound) {
 				return usagef("no key %q; sluice keys list lists them", abi.Clean(a[0]))
 			}
-			if err != nil {
-				return err
+			if err == nil {
+				c.warnf("Revoked %s.", a[0])
 			}
-			c.warnf("Revoked %s.", a[0])
-			return nil
-		},
+			return err
+		}),
 	}
 }

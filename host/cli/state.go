@@ -34,17 +34,13 @@ func (c stateCommands) state() *cobra.Command {
 		Long:    "Prints the cursors of a connection. With --json: one object with a member per\nstream.",
 		Example: "  sluice state show git --json",
 		Args:    args(1, 1, "one connection"),
-		RunE: c.stored(func(ctx context.Context, src *client.Client, a []string) error {
-			return c.showState(ctx, src, a[0])
-		}),
+		RunE:    c.stored(c.showState),
 	}, &cobra.Command{
 		Use: "reset CONNECTION [STREAM]", Short: "Forget cursors, so that the next run starts afresh",
 		Long:    "Forgets the cursor of one stream, or all of a connection's. Records stay; the next\nrun collects from the beginning, and what it finds unchanged is not stored twice.",
 		Example: "  sluice state reset git commits",
 		Args:    args(1, 2, "a connection and perhaps a stream"),
-		RunE: c.stored(func(ctx context.Context, src *client.Client, a []string) error {
-			return c.resetState(ctx, src, a)
-		}),
+		RunE:    c.stored(c.resetState),
 	})
 	return cmd
 }
@@ -63,8 +59,8 @@ type state struct {
 	RunID       store.RunID     `json:"runId"`
 }
 
-func (c stateCommands) showState(ctx context.Context, src *client.Client, connection string) error {
-	conn, states, err := states(ctx, src, connection)
+func (c stateCommands) showState(ctx context.Context, src *client.Client, a []string) error {
+	conn, states, err := states(ctx, src, a[0])
 	if err != nil {
 		return err
 	}
