@@ -92,7 +92,7 @@ var rooms = map[string]room{
 	"host/access":     {imports: []string{"store"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/webhook": {imports: []string{"store", "host/timeline"},
 		owns: []string{"github.com/oklog/ulid/v2"}},
-	"host/destination": {imports: []string{"abi", "abi/strictjson", "store", "host"},
+	"host/destination": {imports: []string{"abi", "abi/strictjson", "store", "host", "host/private"},
 		owns: []string{"github.com/robfig/cron/v3"}},
 	"host/destination/sqlite": {imports: []string{"abi", "host/destination"},
 		owns: []string{"github.com/ncruces/go-sqlite3"}},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/private"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -265,7 +266,11 @@ func ptr[T any](v T) *T { return &v }
 
 // sentence returns an error for the owner, on one line and at most 500 bytes long.
 func sentence(err error) string {
-	return abi.Cut(abi.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")), 500) // errors may be joined
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // errors may be joined
+	if what := private.Trouble(err); what != "" {
+		text = what + " (" + text + ")"
+	}
+	return abi.Cut(abi.Clean(text), 500)
 }
 
 // refused converts an error of a destination to a refusal.

@@ -66,6 +66,9 @@ func touch(path string) (os.FileInfo, error) {
 		return nil, err
 	}
 	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%w: %s is no regular file", destination.ErrForeign, path)
+	}
 	return fi, errors.Join(err, f.Close())
 }
 
