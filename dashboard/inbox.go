@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -27,6 +28,7 @@ type ask struct {
 	Raw        *host.RawAssistance
 	Links      []link
 	Draft      string // text that the owner may edit, for View.Edited
+	Untold     string // why the connector's own words are not known here, as a sentence; "" for no reason
 }
 
 // waiting finds the requests that wait for the owner.
@@ -80,6 +82,9 @@ func (u waiting) badge(ctx context.Context) (badge, error) {
 	return b, err
 }
 
+// tellWithin bounds the wait for another host that has a question.
+const tellWithin = 3 * time.Second
+
 // asked prepares a request for display. The connector's own words and the targets of links are only
 // known while it is open.
 func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) (ask, error) {
@@ -87,7 +92,9 @@ func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) 
 	if i.Status != timeline.ItemOpen {
 		return a, nil
 	}
-	raw, err := u.questions.RawAssistance(ctx, i.RunID, i.RequestID)
+	asking, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	raw, err := u.questions.RawAssistance(asking, i.RunID, i.RequestID)
 	switch p, known := web.ProblemOf(err); {
 	case err == nil:
 		a.Raw = &raw
@@ -97,6 +104,10 @@ func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) 
 		}
 		if a.Edited {
 			a.Draft = abi.CleanLines(abi.Draft(raw.Schema))
+		}
+	case known && p.Code == "unavailable" && ctx.Err() == nil: // the host that has the run does not tell
+		if a.Untold = p.Message; asking.Err() != nil {
+			a.Untold = "the host that has the run does not answer at the moment"
 		}
 	case !known || p.Code != "not_found" && p.Code != "no_pending_interaction":
 		return a, err

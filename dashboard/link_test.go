@@ -68,3 +68,16 @@ func TestFilesAreNamed(t *testing.T) {
 		t.Error("something is offered to be opened")
 	}
 }
+
+// A question whose words another host has, which does not tell them, is shown as the timeline has it, with the reason.
+func TestUntold(t *testing.T) {
+	s := open(t)
+	s.host.untold = host.Refuse("unavailable", "this host is not admitted")
+	lease := s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})})
+	s.commit(lease, question("q1", map[string]any{"code": map[string]any{"type": "string"}}, "code")[1:]...)
+	for _, at := range []string{"/ui/inbox", "/ui/runs/run_1"} {
+		if page := s.page(at); !strings.Contains(page, "Who are you?") || !strings.Contains(page, "this host is not admitted") {
+			t.Errorf("%s says\n%s", at, page)
+		}
+	}
+}

@@ -222,6 +222,7 @@ type fake struct {
 	entries     []host.AuditEntry
 	info        host.Info
 	raw         *host.RawAssistance
+	untold      error // of RawAssistance
 	answers     []host.Answer
 	refuse      error
 	terms       host.GrantTerms
@@ -330,6 +331,9 @@ func (f *fake) Audit(context.Context, string, string, string, map[string]string)
 	return nil
 }
 func (f *fake) RawAssistance(context.Context, store.RunID, string) (host.RawAssistance, error) {
+	if f.untold != nil {
+		return host.RawAssistance{}, f.untold
+	}
 	if f.raw == nil {
 		return host.RawAssistance{}, store.ErrNotFound
 	}

@@ -16,6 +16,8 @@
   const narrow = matchMedia('(pointer: coarse) and (max-width: 48rem)');
 
   let view = null; // the one that is open
+  const tries = 8; // to come to the host that has the browser
+  const apart = 300; // in ms
   let standing = {}; // how things stand, as it was told last
 
   // On a phone the view is the screen: the page behind it is out of reach meanwhile.
@@ -57,6 +59,7 @@
     host_stopping: 'Sluice is stopping.',
     too_many_viewers: 'Too many windows show this browser already.',
     session_ended: 'You are signed out.',
+    other_host: 'The browser is at another host of Sluice, which was not reached.',
   };
   const notices = {
     upload_not_permitted: 'The connector may not upload files; the page got none.',
@@ -86,27 +89,35 @@
     screenful(true);
     box.scrollIntoView({ block: 'nearest' });
     box.focus({ preventScroll: true }); // what is typed from now on presses nothing outside
-    const v = { of, socket: null, resume: null, id: null, over: false, live: false, drawn: false, since: 0, interaction: of.interaction };
+    const v = { of, socket: null, resume: null, id: null, over: false, live: false, drawn: false, since: 0, elsewhere: 0, interaction: of.interaction };
     picture.classList.add('blank');
     v.end = () => { v.over = true; send(v, { type: 'bye' }); v.socket?.close(); };
     view = v;
     const body = { mode: 'control' };
     if (of.interaction) body.interactionId = of.interaction;
     else body.assistanceId = of.assistance;
-    const answer = await fetch(`/v1/runs/${encodeURIComponent(of.run)}/browser/views`, {
-      method: 'POST', body: JSON.stringify(body),
-      headers: { 'Content-Type': 'application/json', 'X-Sluice-CSRF': csrf(), 'Idempotency-Key': crypto.randomUUID?.() ?? String(Math.random()) },
-    }).catch(() => null);
-    const minted = await answer?.json().catch(() => null);
-    if (view !== v) return;
+    const key = crypto.randomUUID?.() ?? String(Math.random());
+    let answer, minted;
+    do { // behind what balances requests, the next one may come to the host that has the browser
+      if (minted) await new Promise((later) => setTimeout(later, apart));
+      answer = await fetch(`/v1/runs/${encodeURIComponent(of.run)}/browser/views`, {
+        method: 'POST', body: JSON.stringify(body),
+        headers: { 'Content-Type': 'application/json', 'X-Sluice-CSRF': csrf(), 'Idempotency-Key': key },
+      }).catch(() => null);
+      minted = await answer?.json().catch(() => null);
+      if (view !== v) return;
+    } while (minted?.details?.hostId && v.elsewhere++ < tries);
     if (answer?.status === 401) document.dispatchEvent(new Event('sluice:signedout'));
     if (answer?.status === 401) { gone(sentences.session_ended); return; }
+    if (minted?.details?.hostId) { gone(`It is at another host of Sluice.${minted.details.url ? ` Open this page there: ${minted.details.url}` : ''}`); return; }
     if (!answer?.ok) { gone(sentences[minted?.error] ?? 'Sluice did not answer as expected.'); return; }
+    v.elsewhere = 0;
     v.id = minted.viewId;
     connect(v, { token: minted.token });
   };
 
   const connect = (v, credential) => {
+    v.credential = credential;
     const url = new URL(`/v1/runs/${encodeURIComponent(v.of.run)}/browser/view`, location.href);
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(url);
@@ -128,6 +139,10 @@
   // A connection that dropped comes back by itself for half a minute.
   const closed = (v, e) => {
     if (view !== v || v.over) return;
+    if (e.reason === 'other_host' && v.elsewhere++ < tries) {
+      setTimeout(() => { if (view === v && !v.over) connect(v, v.credential); }, apart);
+      return;
+    }
     if ((e.code === 1006 || e.code === 1005) && v.resume) {
       v.since ||= Date.now();
       if (Date.now() - v.since < 29000) {
@@ -179,6 +194,7 @@
       case 'hello': {
         v.resume = m.resume;
         v.since = 0;
+        v.elsewhere = 0;
         const again = v.live;
         v.live = true;
         standing = {};

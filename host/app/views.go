@@ -73,6 +73,10 @@ func (vs *views) RevokeView(_ context.Context, owner string, run store.RunID, vi
 
 // ConnectView implements host.Views.
 func (vs *views) ConnectView(ctx context.Context, owner string, run store.RunID, c host.ViewConn) {
+	if away, err := vs.hosts.holder(ctx, run); err == nil && away != nil {
+		c.Close(liveview.CloseElsewhere, liveview.ReasonElsewhere)
+		return
+	}
 	vs.views.Connect(ctx, owner, string(run), c)
 }
 

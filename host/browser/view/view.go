@@ -217,6 +217,7 @@ const (
 	CloseInvalidToken = 4401
 	CloseForbidden    = 4403
 	CloseExpired      = 4410
+	CloseElsewhere    = 4421 // another host has the browser
 )
 
 // Close reasons, beside those passed to Run's methods.
@@ -233,4 +234,5 @@ const (
 	ReasonStopping     = "host_stopping"
 	ReasonCrowded      = "too_many_viewers"
 	ReasonSlow         = "too_slow"
+	ReasonElsewhere    = "other_host"
 )
