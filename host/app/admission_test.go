@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/postgres"
 )
@@ -82,7 +81,9 @@ func TestVaultOfHosts(t *testing.T) {
 	if given, err := b.ofRun(asking(), "mail", nil); len(given) != 0 || err != nil {
 		t.Errorf("a run without secrets: %v, %v", given, err)
 	}
-	if err := b.SigningSecrets().Set("whk_1", []byte("secret")); !errors.Is(err, vault.ErrNotAdmitted) {
+	err = b.SigningSecrets().Set("whk_1", []byte("secret"))
+	if refused := (*host.Refusal)(nil); !errors.As(err, &refused) || refused.Code != "unavailable" ||
+		!strings.Contains(refused.Message, "sluice hosts admit "+b.ID) {
 		t.Errorf("set at a host that is not admitted: %v", err)
 	}
 	code, err := atB.AdmissionCode(t.Context())
