@@ -51,7 +51,7 @@ func TestUnwritable(t *testing.T) {
 			cmd.Path = reachable(t)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		}
-		refused(p, cmd, "runtime_error", data, "permission denied", "--store badger:DIR")
+		refused(p, cmd, "path_unusable", data, "permission denied", "--store badger:DIR")
 	}
 }
 
