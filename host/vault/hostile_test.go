@@ -155,10 +155,10 @@ func TestNotAFile(t *testing.T) {
 	}
 	for what, with := range replace {
 		for _, rel := range []string{"vault", "keys", "vault/mail", "vault/mail/token.age", "keys/vault.age-identity"} {
+			if what == "dir" && filepath.Ext(rel) == "" {
+				continue // a directory in the place of a directory is one
+			}
 			t.Run(what+" "+rel, func(t *testing.T) {
-				if what == "dir" && filepath.Ext(rel) == "" {
-					t.Skip("SKIPPED: a directory in the place of a directory is one")
-				}
 				dir := t.TempDir()
 				v := open(t, dir)
 				set(t, v, "mail", "token", "a")
