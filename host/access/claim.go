@@ -17,8 +17,9 @@ import (
 // in the commit of the answer.
 
 const (
-	// claimLife is how long a claim holds at most. It ends earlier with the host that made it.
-	claimLife = 5 * time.Minute
+	// claimLife is how long a claim holds at most: longer than any request takes on a slow machine, since another host
+	// carries it out again after that. It ends earlier with the host that made it.
+	claimLife = time.Hour
 	// claimLook is how often another host looks whether a claim is over.
 	claimLook = 100 * time.Millisecond
 	// unclaimTime bounds the wait for the store when a claim is taken back.
