@@ -342,11 +342,13 @@ func known(err error) (code, text string) {
 }
 
 // owners matches what only the owner can do: a command, a setting, room on the disk.
-var owners = regexp.MustCompile(`\bsluice [a-z]|\bconfiguration\b|\bdisk\b`)
+var owners = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bsluice [a-z]|\bconfiguration\b|\bdisk\b`)
+})
 
 // forAssistant returns the text of a refusal, which was written for the owner.
 func forAssistant(text string) string {
-	if owners.MatchString(text) {
+	if owners().MatchString(text) {
 		return text + ". Only the owner can do that: say so to them."
 	}
 	return text

@@ -399,7 +399,7 @@ func completions(tables []host.Table) []string {
 	return slices.Compact(words)
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // columnWord returns the name of a column as a statement wants it, or in quotes that it does not need.
 func columnWord(name string) string {
@@ -407,7 +407,7 @@ func columnWord(name string) string {
 		first, _, _ := strings.Cut(k, " ")
 		return strings.EqualFold(first, name)
 	})
-	if plainName.MatchString(name) && !isKeyword {
+	if plainName().MatchString(name) && !isKeyword {
 		return name
 	}
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -71,13 +72,15 @@ func (s *Sink) mayNot(err error, what, statement string) error {
 }
 
 // missing finds what a right is missing on, in a message of a server that speaks English.
-var missing = regexp.MustCompile(`(?:for|of|in) (table|relation|database) "?(.+?)"?$`)
+var missing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:for|of|in) (table|relation|database) "?(.+?)"?$`)
+})
 
 // lost returns the sentence about a right that the user had when the destination was opened.
 func (s *Sink) lost(e *pgconn.PgError) string {
 	user, schema := quote(s.address.config.User), quote(s.address.schema)
 	statement := "GRANT USAGE, CREATE ON SCHEMA " + schema + " TO " + user
-	switch m := missing.FindStringSubmatch(e.Message); {
+	switch m := missing().FindStringSubmatch(e.Message); {
 	case m == nil:
 	case m[1] == "database":
 		statement = "GRANT CONNECT, TEMPORARY ON DATABASE " + quote(m[2]) + " TO " + user
