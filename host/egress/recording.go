@@ -122,12 +122,12 @@ type exchangeLine struct {
 }
 
 type requestLine struct {
-	Method   string     `json:"method"`
-	URL      string     `json:"url"`
-	Redirect string     `json:"redirect,omitempty"`
-	MaxBytes int64      `json:"max_bytes,omitempty"`
-	Headers  [][]string `json:"headers,omitempty"`
-	Body     *bodyLine  `json:"body,omitempty"`
+	Method   string      `json:"method"`
+	URL      string      `json:"url"`
+	Redirect string      `json:"redirect,omitempty"`
+	MaxBytes int64       `json:"max_bytes,omitempty"`
+	Headers  [][2]string `json:"headers,omitempty"`
+	Body     *bodyLine   `json:"body,omitempty"`
 }
 
 type answerLine struct {
@@ -135,7 +135,7 @@ type answerLine struct {
 	URL       string       `json:"url"`
 	Redirects int          `json:"redirects,omitempty"`
 	Bytes     *int64       `json:"bytes,omitempty"`
-	Headers   [][]string   `json:"headers,omitempty"`
+	Headers   [][2]string  `json:"headers,omitempty"`
 	Body      *bodyLine    `json:"body,omitempty"`
 	Broken    *failureLine `json:"broken,omitempty"`
 }
@@ -169,23 +169,16 @@ func (h *Header) line(exchanges int) headerLine {
 
 func (x *Exchange) line() exchangeLine {
 	q := &x.Request
-	out := exchangeLine{Request: requestLine{q.Method, q.URL, q.Redirect, q.MaxBytes, pairs(q.Headers), bodyOf(q.Body)},
+	out := exchangeLine{Request: requestLine{q.Method, q.URL, q.Redirect, q.MaxBytes, q.Headers, bodyOf(q.Body)},
 		Failure: x.Failure.line()}
 	if q.Digest != "" {
 		out.Request.Body = &bodyLine{SHA256: q.Digest, Length: q.Length}
 	}
 	if a := x.Answer; a != nil {
-		out.Answer = &answerLine{a.Status, a.URL, a.Redirects, nil, pairs(a.Headers), bodyOf(a.Body), a.Broken.line()}
+		out.Answer = &answerLine{a.Status, a.URL, a.Redirects, nil, a.Headers, bodyOf(a.Body), a.Broken.line()}
 		if a.Bytes >= 0 {
 			out.Answer.Bytes = &a.Bytes
 		}
-	}
-	return out
-}
-
-func pairs(headers [][2]string) (out [][]string) {
-	for _, pair := range headers {
-		out = append(out, pair[:])
 	}
 	return out
 }

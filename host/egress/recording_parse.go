@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -79,63 +77,130 @@ func (p *recordingParser) fail(want, got string) {
 	}
 }
 
-// require fails unless what the recording has under a name is as it is wanted.
-func (p *recordingParser) require(ok bool, want string, got any) {
-	if !ok {
-		text, _ := json.Marshal(got)
-		p.fail(want, abi.Clean(abi.Cut(string(text), 80)))
+// got describes an unexpected value.
+func got(v strictjson.Value) string {
+	if v.Kind == 0 {
+		return "nothing"
+	}
+	return abi.Clean(abi.Cut(string(v.Raw), 80))
+}
+
+// A field is one member of an object.
+type field struct {
+	name     string
+	required bool
+	read     func(what string, v strictjson.Value)
+}
+
+// object reads an object with exactly these members.
+func (p *recordingParser) object(what string, v strictjson.Value, fields ...field) {
+	if !v.Is(strictjson.KindObject) {
+		p.fail(what+" as an object", got(v))
+		return
+	}
+	for name := range v.Members() {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
+			var names []string
+			for _, f := range fields {
+				names = append(names, f.name)
+			}
+			p.fail("a member of "+what+": "+strings.Join(names, ", "), strconv.Quote(abi.Cut(abi.Clean(name), 80)))
+		}
+	}
+	for _, f := range fields {
+		m, ok := v.Member(f.name)
+		switch {
+		case ok && p.err == nil:
+			f.read(what+"."+f.name, m)
+		case !ok && f.required:
+			p.fail(what+"."+f.name, "none")
+		}
 	}
 }
 
-// decode reads a line as one object without unknown or repeated members.
-func (p *recordingParser) decode(line []byte, into any) bool {
-	if _, err := strictjson.Parse(line, strictjson.ParseOptions{MaxValues: 1_000_000}); err != nil {
+// whole reads a line as one object.
+func (p *recordingParser) whole(line []byte) strictjson.Value {
+	v, err := strictjson.Parse(line, strictjson.ParseOptions{MaxValues: 1_000_000})
+	if err != nil {
 		p.fail("one JSON object", err.Error())
-		return false
 	}
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		p.fail(wrong.Field+" as "+wrong.Type.Kind().String(), wrong.Value)
-	} else if err != nil {
-		p.fail("the members of a recording", abi.Clean(abi.Cut(strings.TrimPrefix(err.Error(), "json: "), 160)))
+	return v
+}
+
+func (p *recordingParser) text(into *string, ok func(string) bool, want string) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
+		s, is := v.Text()
+		if !is || ok != nil && !ok(s) {
+			p.fail(what+" as "+want, got(v))
+		}
+		*into = s
 	}
-	return err == nil
+}
+
+func (p *recordingParser) integer(into *int64, least, most int64) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
+		n, ok := v.SafeInteger()
+		if !ok || n < least || n > most {
+			p.fail(fmt.Sprintf("%s as a whole number from %d to %d", what, least, most), got(v))
+		}
+		*into = n
+	}
+}
+
+func (p *recordingParser) json(into *[]byte) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
+		if !v.Is(strictjson.KindObject) {
+			p.fail(what+" as an object", got(v))
+		}
+		*into = strictjson.AppendCompact(nil, v.Raw)
+	}
+}
+
+func (p *recordingParser) texts(into *[]string) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
+		if !v.Is(strictjson.KindArray) {
+			p.fail(what+" as an array of strings", got(v))
+			return
+		}
+		for item := range v.Items() {
+			s, ok := item.Text()
+			if !ok {
+				p.fail(what+" as an array of strings", got(item))
+			}
+			*into = append(*into, s)
+		}
+	}
 }
 
 func (p *recordingParser) header(line []byte, h *Header) (exchanges int) {
-	var first struct {
-		Version *json.RawMessage `json:"sluice_recording"`
-	}
-	if err := json.Unmarshal(line, &first); err == nil && first.Version == nil {
+	v := p.whole(line)
+	if first, ok := v.Member("sluice_recording"); p.err == nil && !ok {
 		p.fail(`the header of a recording, with a member "sluice_recording"`, "none")
-	} else if err == nil && string(*first.Version) != strconv.Itoa(RecordingVersion) {
-		p.fail(fmt.Sprintf("sluice_recording %d, which this build reads", RecordingVersion),
-			abi.Clean(abi.Cut(string(*first.Version), 80)))
+	} else if n, whole := first.SafeInteger(); p.err == nil && (!whole || n != RecordingVersion) {
+		p.fail(fmt.Sprintf("sluice_recording %d, which this build reads", RecordingVersion), got(first))
 	}
-	var l headerLine
-	if p.err != nil || !p.decode(line, &l) {
+	if p.err != nil {
 		return 0
 	}
-	s := l.Start
-	p.require(l.ConnectorID != "", "connector_id as a string", l.ConnectorID)
-	p.require(l.Module != "", "module as a digest", l.Module)
-	p.require(isClock(l.Clock), "clock as a time such as 2026-01-02T03:04:05.678Z, from 1970 to 2099", l.Clock)
-	p.require(isHex32(l.Seed), "seed as 64 hexadecimal digits", l.Seed)
-	p.require(l.Exchanges >= 0 && l.Exchanges <= maxExchanges,
-		fmt.Sprintf("exchanges as a whole number from 0 to %d", maxExchanges), l.Exchanges)
-	p.require(abi.IsSlug(s.Connection), "start.connection as the id of a connection", s.Connection)
-	p.require(s.Mode == abi.FullRefresh || s.Mode == abi.Incremental,
-		"start.mode as "+abi.FullRefresh+" or "+abi.Incremental, s.Mode)
-	*h = Header{ConnectorID: l.ConnectorID, Version: l.Connector, Module: l.Module, Connection: s.Connection, Mode: s.Mode,
-		Scope: p.object("start.scope", s.Scope, true), State: p.object("start.state", s.State, false),
-		Config: p.object("start.config", s.Config, false), Hosts: s.Hosts, Secrets: s.Secrets}
-	if p.err == nil {
-		h.Clock, _ = time.Parse(clockForm, l.Clock)
-		_, _ = hex.Decode(h.Seed[:], []byte(l.Seed)) // checked
+	var clock, seed string
+	var version, count int64
+	one := func(s string) bool { return s != "" }
+	p.object("the header", v,
+		field{"sluice_recording", true, p.integer(&version, RecordingVersion, RecordingVersion)},
+		field{"connector_id", true, p.text(&h.ConnectorID, one, "a string")},
+		field{"version", true, p.text(&h.Version, nil, "a string")},
+		field{"module", true, p.text(&h.Module, one, "a digest")},
+		field{"clock", true, p.text(&clock, isClock, "a time such as 2026-01-02T03:04:05.678Z, from 1970 to 2099")},
+		field{"seed", true, p.text(&seed, isHex32, "64 hexadecimal digits")},
+		field{"exchanges", true, p.integer(&count, 0, maxExchanges)},
+		field{"start", true, func(what string, v strictjson.Value) { p.start(what, v, h) }},
+	)
+	if p.err != nil {
+		return 0
 	}
-	return l.Exchanges
+	h.Clock, _ = time.Parse(clockForm, clock)
+	_, _ = hex.Decode(h.Seed[:], []byte(seed)) // checked
+	return int(count)
 }
 
 func isClock(s string) bool {
@@ -148,90 +213,134 @@ func isHex32(s string) bool {
 	return err == nil && len(b) == sha256.Size && strings.ToLower(s) == s
 }
 
-// object returns an object of the header without white space.
-func (p *recordingParser) object(what string, raw json.RawMessage, required bool) json.RawMessage {
-	if raw == nil && !required {
-		return nil
-	}
-	p.require(len(raw) > 0 && raw[0] == '{', what+" as an object", raw)
-	return strictjson.AppendCompact(nil, raw)
+func (p *recordingParser) start(what string, v strictjson.Value, h *Header) {
+	p.object(what, v,
+		field{"connection", true, p.text(&h.Connection, abi.IsSlug, "the id of a connection")},
+		field{"mode", true, p.text(&h.Mode, func(s string) bool { return s == abi.FullRefresh || s == abi.Incremental },
+			abi.FullRefresh+" or "+abi.Incremental)},
+		field{"scope", true, p.json((*[]byte)(&h.Scope))},
+		field{"state", false, p.json((*[]byte)(&h.State))},
+		field{"config", false, p.json((*[]byte)(&h.Config))},
+		field{"hosts", false, p.texts(&h.Hosts)},
+		field{"secrets", false, p.texts(&h.Secrets)},
+	)
 }
 
 func (p *recordingParser) exchange(line []byte) Exchange {
 	x := Exchange{Line: p.line}
-	var l exchangeLine
-	if !p.decode(line, &l) {
+	v := p.whole(line)
+	if p.err != nil {
 		return x
 	}
-	if (l.Answer == nil) == (l.Failure == nil) {
+	p.object("an exchange", v,
+		field{"request", true, func(what string, v strictjson.Value) { p.request(v, &x.Request) }},
+		field{"answer", false, func(what string, v strictjson.Value) { x.Answer = p.answer(v) }},
+		field{"failure", false, func(what string, v strictjson.Value) { x.Failure = p.failure(what, v) }},
+	)
+	if (x.Answer == nil) == (x.Failure == nil) {
 		p.fail("either an answer or a failure", "both or none")
-		return x
 	}
-	q := l.Request
-	p.require(slices.Contains(methods, q.Method), "request.method as one of "+strings.Join(methods, " "), q.Method)
-	p.require(q.Redirect == "" || q.Redirect == "manual" || q.Redirect == "error",
-		"request.redirect as manual or error", q.Redirect)
-	p.require(q.MaxBytes >= 0 && q.MaxBytes <= 1<<40, "request.max_bytes as a number of bytes", q.MaxBytes)
-	x.Request = RecordedRequest{Method: q.Method, URL: q.URL, Redirect: q.Redirect, MaxBytes: q.MaxBytes,
-		Headers: p.headers("request", q.Headers)}
-	if b := q.Body; b != nil && *b == (bodyLine{SHA256: b.SHA256, Length: b.Length}) && isHex32(b.SHA256) {
-		p.require(b.Length >= wholeBody && b.Length <= 1<<40, "request.body.length as that of a long body", b.Length)
-		x.Request.Digest, x.Request.Length = b.SHA256, b.Length
-	} else {
-		x.Request.Body = p.body("request", b)
-	}
-	if a := l.Answer; a != nil {
-		p.require(a.Status >= 100 && a.Status <= 999, "answer.status as a whole number from 100 to 999", a.Status)
-		p.require(a.Redirects >= 0 && a.Redirects <= 1000, "answer.redirects as a whole number from 0 to 1000", a.Redirects)
-		x.Answer = &RecordedResponse{Status: a.Status, URL: a.URL, Redirects: a.Redirects, Bytes: -1,
-			Headers: p.headers("answer", a.Headers), Body: p.body("answer", a.Body), Broken: p.failure("answer.broken", a.Broken)}
-		if n := a.Bytes; n != nil {
-			p.require(*n >= 0 && *n <= 1<<50, "answer.bytes as a number of bytes", *n)
-			x.Answer.Bytes = *n
-		}
-	}
-	x.Failure = p.failure("failure", l.Failure)
 	return x
 }
 
-// headers returns pairs of a name and a value.
-func (p *recordingParser) headers(of string, list [][]string) (out [][2]string) {
-	for _, pair := range list {
-		ok := len(pair) == 2 && httpguts.ValidHeaderFieldName(pair[0]) && httpguts.ValidHeaderFieldValue(pair[1])
-		if p.require(ok, of+".headers as pairs of a name and a value", pair); !ok {
-			return nil
+func (p *recordingParser) request(v strictjson.Value, q *RecordedRequest) {
+	p.object("request", v,
+		field{"method", true, p.text(&q.Method, func(s string) bool { return slices.Contains(methods, s) },
+			"one of "+strings.Join(methods, " "))},
+		field{"url", true, p.text(&q.URL, nil, "a URL")},
+		field{"redirect", false,
+			p.text(&q.Redirect, func(s string) bool { return s == "manual" || s == "error" }, "manual or error")},
+		field{"max_bytes", false, p.integer(&q.MaxBytes, 1, 1<<40)},
+		field{"headers", false, p.headers(&q.Headers)},
+		field{"body", false, func(what string, v strictjson.Value) { p.body(what, v, &q.Body, q) }},
+	)
+}
+
+func (p *recordingParser) answer(v strictjson.Value) *RecordedResponse {
+	a := &RecordedResponse{Bytes: -1}
+	var status, redirects int64
+	p.object("answer", v,
+		field{"status", true, p.integer(&status, 100, 999)},
+		field{"url", true, p.text(&a.URL, nil, "a URL")},
+		field{"redirects", false, p.integer(&redirects, 0, 1000)},
+		field{"bytes", false, p.integer(&a.Bytes, 0, 1<<50)},
+		field{"headers", false, p.headers(&a.Headers)},
+		field{"body", false, func(what string, v strictjson.Value) { p.body(what, v, &a.Body, nil) }},
+		field{"broken", false, func(what string, v strictjson.Value) { a.Broken = p.failure(what, v) }},
+	)
+	a.Status, a.Redirects = int(status), int(redirects)
+	return a
+}
+
+func (p *recordingParser) headers(into *[][2]string) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
+		if !v.Is(strictjson.KindArray) {
+			p.fail(what+" as an array of pairs", got(v))
+			return
 		}
-		out = append(out, [2]string(pair))
+		for item := range v.Items() {
+			pair, ok := headerPair(item)
+			if !ok || !httpguts.ValidHeaderFieldName(pair[0]) || !httpguts.ValidHeaderFieldValue(pair[1]) {
+				p.fail(what+" as pairs of a name and a value", got(item))
+				return
+			}
+			*into = append(*into, pair)
+		}
 	}
-	return out
 }
 
-func (p *recordingParser) body(of string, b *bodyLine) []byte {
-	switch {
-	case b == nil:
-		return nil
-	case b.Text != nil && *b.Text != "" && b.Base64 == nil && b.SHA256 == "" && b.Length == 0:
-		return []byte(*b.Text)
-	case b.Base64 != nil && *b.Base64 != "" && b.Text == nil && b.SHA256 == "" && b.Length == 0:
-		out, err := base64.StdEncoding.Strict().DecodeString(*b.Base64)
-		p.require(err == nil && !strings.ContainsAny(*b.Base64, "\r\n"), of+".body.base64 as base64", *b.Base64)
-		return out
+// body reads a body. long, unless nil, may have a digest instead.
+func (p *recordingParser) body(what string, v strictjson.Value, into *[]byte, long *RecordedRequest) {
+	var text, packed, digest string
+	var length int64
+	fields := []field{
+		{"text", false, p.text(&text, nil, "a string")},
+		{"base64", false, p.text(&packed, nil, "base64")},
 	}
-	p.require(false, of+".body with text, with base64, or of a long request with sha256 and length", b)
-	return nil
+	if long != nil {
+		fields = append(fields,
+			field{"sha256", false, p.text(&digest, isHex32, "64 hexadecimal digits")},
+			field{"length", false, p.integer(&length, wholeBody, 1<<40)})
+	}
+	p.object(what, v, fields...)
+	if p.err != nil {
+		return
+	}
+	switch n := v.Len(); {
+	case text != "" && n == 1:
+		*into = []byte(text)
+	case packed != "" && n == 1:
+		b, err := base64.StdEncoding.Strict().DecodeString(packed)
+		if err != nil || strings.ContainsAny(packed, "\r\n") {
+			p.fail(what+".base64 as base64", "text that is none")
+		}
+		*into = b
+	case digest != "" && length > 0 && n == 2:
+		long.Digest, long.Length = digest, length
+	default:
+		p.fail(what+" with text, with base64, or of a long request with sha256 and length", got(v))
+	}
 }
 
-// failures lists the errnos with which a request can fail.
-var failures = []abi.Errno{abi.EINVAL, abi.ETOOBIG, abi.EDENIED, abi.ENOTSUP, abi.ETIMEOUT,
+// errnoOf lists the errnos with which a request can fail.
+var errnoOf = []abi.Errno{abi.EINVAL, abi.ETOOBIG, abi.EDENIED, abi.ENOTSUP, abi.ETIMEOUT,
 	abi.EUNAVAIL, abi.ERATE, abi.EIO}
 
-func (p *recordingParser) failure(what string, l *failureLine) *Error {
-	if l == nil {
-		return nil
+func (p *recordingParser) failure(what string, v strictjson.Value) *Error {
+	e := &Error{}
+	var errno string
+	p.object(what, v,
+		field{"errno", true, p.text(&errno, nil, "the name of an errno")},
+		field{"code", true, p.text(&e.Code, func(s string) bool { return s != "" }, "a string")},
+		field{"message", true, p.text(&e.Message, nil, "a string")},
+		field{"step", false, p.text(&e.Step, nil, "a string")},
+		field{"retry_after_ms", false, p.integer(&e.RetryAfter, 0, 1<<50)},
+	)
+	i := slices.IndexFunc(errnoOf, func(n abi.Errno) bool { return n.String() == errno })
+	if i < 0 {
+		p.fail(what+".errno as one that a request can fail with", strconv.Quote(abi.Cut(abi.Clean(errno), 80)))
+		return e
 	}
-	i := slices.IndexFunc(failures, func(n abi.Errno) bool { return n.String() == l.Errno })
-	p.require(i >= 0, what+".errno as one that a request can fail with", l.Errno)
-	p.require(l.Code != "", what+".code as a string", l.Code)
-	p.require(l.RetryAfter >= 0 && l.RetryAfter <= 1<<50, what+".retry_after_ms as a number of milliseconds", l.RetryAfter)
-	return &Error{Errno: failures[max(i, 0)], Code: l.Code, Message: l.Message, Step: l.Step, RetryAfter: l.RetryAfter}
+	e.Errno = errnoOf[i]
+	return e
 }
